@@ -1,0 +1,8 @@
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(dnnl REQUIRED)
+find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)

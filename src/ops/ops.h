@@ -1,0 +1,181 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "tensor/tensor.h"
+
+// The whole list of mathematics on local tensors. Everything that reads or writes tensor contents
+// goes through here; a backend is one folder that implements this class.
+//
+// Shape letters: R rows (= batch x tokens), I inputs, O outputs, C hidden size, F feed-forward
+// size, V vocabulary, Vp padded vocabulary, H heads, K key/value heads, D head size, T tokens of one
+// sequence, P positions. S is the compute dtype (f32, bf16 or f16), the same for all activations and
+// weights of one call; gradients of weights, statistics and optimizer states are f32.
+//
+// Operations run in call order. `accumulate` adds to a gradient, otherwise it is overwritten.
+// Sums run in an order that does not depend on the number of threads, except inside matrix products.
+namespace rankine {
+
+enum class NormKind : uint8_t { layer, rms };
+// gelu_exact uses erf, gelu_tanh the tanh form; swiglu is silu(gate) * up with pre = [gate | up].
+enum class ActivationKind : uint8_t { gelu_exact, gelu_tanh, swiglu };
+
+struct AttentionShape {
+  int64_t batch = 1, tokens = 1, heads = 1, kv_heads = 1, head_dim = 64;
+  int64_t window = 0;  // 0: all earlier keys; w: key j is seen by query i iff i - w < j <= i
+  int64_t rows() const { return batch * tokens; }
+  int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+};
+
+struct RopeShape {
+  int64_t tokens = 1;          // row r has position first_position + r % tokens
+  int64_t first_position = 0;
+  int64_t rotated_heads = 1;   // the first H + K heads of a qkv row
+  int64_t head_dim = 64;
+};
+
+struct CrossEntropy {
+  int64_t vocabulary = 0;  // V; columns V..Vp never enter the softmax and get gradient 0
+  float gradient_scale = 0;
+  bool gradient = true;  // replace the logits by their gradient
+};
+
+struct Dropout {
+  float probability = 0;
+  RandomKey key;           // from (seed, place)
+  uint64_t stream = 0;     // step and micro-batch
+  uint64_t first_index = 0;  // global index of element 0, a multiple of 4
+};
+
+struct AdamWStep {
+  float lr = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0;
+  float bias_correction1 = 1, bias_correction2 = 1;  // 1 - beta^t
+  float gradient_scale = 1;                          // unscaling and clipping
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // "cpu, avx512_bf16, 2 threads".
+  virtual std::string description() const = 0;
+  // False when products in this dtype are done by converting to f32.
+  virtual bool native(DType dtype) const = 0;
+  // Scratch memory that later calls may use; at least the largest *_workspace() of those calls.
+  virtual void set_workspace(Tensor bytes) = 0;
+  // Waits until all work is done.
+  virtual void synchronize() = 0;
+
+  // ---- moving and filling
+  virtual void upload(const void* host, Tensor to) = 0;
+  virtual void download(const Tensor& from, void* host) = 0;
+  virtual void cast(const Tensor& from, Tensor to) = 0;  // same count; between f32, bf16, f16
+  virtual void fill(Tensor x, float value) = 0;          // f32, bf16, f16, f64
+  // x[i] = mean-free normal with deviation `std`, a function of (key, first_index + i). x is f32.
+  virtual void fill_normal(Tensor x, RandomKey key, uint64_t first_index, float std) = 0;
+
+  // ---- linear layers; weights are [O, I] as in PyTorch
+  // y[R,O] = x[R,I] w^T (+ bias[O], may be empty)
+  virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) = 0;
+  // dx[R,I] = dy[R,O] w
+  virtual void linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) = 0;
+  // dw[O,I] (f32) = dy^T x
+  virtual void linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bool accumulate) = 0;
+  // db[O] (f32) = column sums of dy
+  virtual void bias_grad(const Tensor& dy, Tensor db, bool accumulate) = 0;
+  virtual size_t linear_workspace(int64_t rows, int64_t inputs, int64_t outputs,
+                                  DType dtype) const = 0;
+
+  // ---- norms over the last dim; stats are f32 [R,2] (mean, 1/deviation) or [R,1] (1/rms)
+  // sum = x + residual (when `residual` is not empty), y = norm(sum) * weight (+ bias). `stats`
+  // may be empty. `sum` may be empty when `residual` is.
+  struct NormInputs {
+    NormKind kind;
+    float epsilon;
+    Tensor x, residual, weight, bias;
+  };
+  virtual void norm(const NormInputs& in, Tensor sum, Tensor y, Tensor stats) = 0;
+  // y again from x = the stored sum and the stored stats.
+  virtual void norm_again(NormKind kind, const Tensor& x, const Tensor& stats, const Tensor& weight,
+                          const Tensor& bias, Tensor y) = 0;
+  // dx (+)= gradient of the norm's input; `add` adds to what dx holds (the residual's gradient).
+  // dweight and dbias (empty for rms) are f32.
+  struct NormGrad {
+    NormKind kind;
+    Tensor x, stats, weight, dy;
+    bool add = false, accumulate = false;
+  };
+  virtual void norm_grad(const NormGrad& in, Tensor dx, Tensor dweight, Tensor dbias) = 0;
+  virtual size_t norm_workspace(int64_t rows, int64_t width) const = 0;
+  // Per-head RMS norm of q and k (Qwen3): out = qkv with each q head scaled by q_weight[D] / rms
+  // and each k head by k_weight[D] / rms; v is copied. rstd: f32 [R, H+K].
+  virtual void head_norm(const AttentionShape& shape, float epsilon, const Tensor& qkv,
+                         const Tensor& q_weight, const Tensor& k_weight, Tensor out,
+                         Tensor rstd) = 0;
+  // dqkv in place: from the gradient of `out` to the gradient of `qkv`.
+  virtual void head_norm_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& rstd,
+                              const Tensor& q_weight, const Tensor& k_weight, Tensor dqkv,
+                              Tensor dq_weight, Tensor dk_weight, bool accumulate) = 0;
+
+  // ---- pointwise
+  // y[R,F] = act(pre), pre is [R,F], or [R,2F] = [gate | up] for swiglu
+  virtual void activation(ActivationKind kind, const Tensor& pre, Tensor y) = 0;
+  // dpre from dy; dy is overwritten by act(pre), which the weight gradient needs.
+  virtual void activation_grad(ActivationKind kind, const Tensor& pre, Tensor dy_to_y,
+                               Tensor dpre) = 0;
+  virtual void add(const Tensor& a, const Tensor& b, Tensor y) = 0;  // y may be a or b
+  // x *= mask / (1 - p) in place, the mask a function of (key, stream, index): the same call
+  // applied to a gradient is its backward.
+  virtual void dropout(Tensor x, const Dropout& dropout) = 0;
+  // Half-split rotary embedding in place on the q and k heads of qkv [R, (H+2K)D]; table f32 [P, D]
+  // = [cos(D/2) | sin(D/2)]. `inverse` rotates back (the backward).
+  virtual void rope(const RopeShape& shape, const Tensor& table, Tensor qkv, bool inverse) = 0;
+
+  // ---- attention, causal, scaled by 1/sqrt(D); never holds T x T
+  // out [R, H*D], lse f32 [B, H, T] (log2 of the softmax denominator, for the backward)
+  virtual void attention(const AttentionShape& shape, const Tensor& qkv, Tensor out,
+                         Tensor lse) = 0;
+  virtual void attention_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
+                              const Tensor& dout, const Tensor& lse, Tensor dqkv) = 0;
+  virtual size_t attention_workspace(const AttentionShape& shape, DType dtype) const = 0;
+  // One sequence (batch 1) whose first `past` tokens are in the caches [K, P, D]: stores k and v of
+  // the shape.tokens new rows of qkv there, attends each new row over all keys up to itself.
+  virtual void attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
+                                Tensor k_cache, Tensor v_cache, Tensor out) = 0;
+  virtual size_t attention_cached_workspace(const AttentionShape& shape, int64_t positions) const = 0;
+
+  // ---- tokens
+  // y[r] = token_table[ids[r]] (+ position_table[first_position + r % tokens], may be empty)
+  struct Embedding {
+    Tensor ids;  // i32 [R]
+    int64_t tokens = 1, first_position = 0;
+  };
+  virtual void embed(const Embedding& e, const Tensor& token_table, const Tensor& position_table,
+                     Tensor y) = 0;
+  // Adds dy's rows to f32 table gradients; without accumulate they are cleared first.
+  virtual void embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_table,
+                          bool accumulate_tokens, Tensor dposition_table,
+                          bool accumulate_positions) = 0;
+  // losses f32 [R] = -log softmax(logits[R, Vp])[target], 0 where target < 0 (ignored); the
+  // gradient of gradient_scale * sum(losses) replaces the logits when asked for.
+  virtual void cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
+                             Tensor losses) = 0;
+
+  // ---- sums and the optimizer
+  virtual void sum(const Tensor& x, Tensor total, bool accumulate) = 0;  // f32 -> f64 [1]
+  // total f64 [1] (+)= sum of squares of an f32 tensor, in blocks of 65,536 elements in order.
+  virtual void sum_squares(const Tensor& x, Tensor total, bool accumulate) = 0;
+  virtual size_t sum_workspace(int64_t elements) const = 0;
+  // AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) with decoupled decay; all f32. `compute`
+  // (bf16, f16 or empty) gets a rounded copy of the new weights.
+  virtual void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
+                     Tensor variance, Tensor compute) = 0;
+};
+
+// `threads` <= 0 takes all processors this process may use. `instruction_set` limits dispatch:
+// "" (best), "avx2", "avx512", "avx512_bf16"; Error{environment} when the processor lacks it.
+std::unique_ptr<Ops> make_cpu_ops(int threads, const std::string& instruction_set = "");
+
+}  // namespace rankine

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tensor/memory_plan.h"
+#include "tensor/tensor.h"
+
+namespace rankine {
+
+// Reserves exactly what a plan lists for one tier and hands out views by name. Layout: permanent
+// entries, then one group of micro-batch entries per micro-batch in flight, then the scratch
+// phases on top of each other. Memory is zero at first use.
+class Arena {
+ public:
+  Arena(const MemoryPlan& plan, Tier tier);  // Error{resource} when the system has not that much
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  // A view of the named entry; `slot` chooses among micro-batches in flight. An unlisted name, or
+  // more bytes than listed, is an internal error.
+  Tensor take(std::string_view name, DType dtype, const Shape& shape, int slot = 0);
+
+  uint64_t reserved_bytes() const { return bytes_; }
+  // The largest sum of entries handed out that live at the same time.
+  uint64_t peak_bytes() const;
+  // Names listed and never handed out.
+  std::vector<std::string> unused() const;
+
+ private:
+  struct Place {
+    Allocation allocation;
+    uint64_t offset = 0;
+    int slots_taken = 0;
+  };
+  std::unordered_map<std::string, Place> places_;
+  uint64_t bytes_ = 0, mapped_ = 0, slot_bytes_ = 0;
+  int in_flight_ = 1;
+  std::byte* memory_ = nullptr;
+};
+
+}  // namespace rankine
