@@ -41,6 +41,7 @@ struct ModelConfig {
   int64_t window = 0;              // sliding window of attention, 0: none
   std::vector<bool> layer_windowed;  // per layer; empty: all layers when window > 0
   double initializer_range = 0.02;
+  double dropout = 0;  // while training, on the embedding and both residual branches
   int64_t bos = -1, eos = -1, pad = -1;  // token ids, -1: none
   std::vector<int64_t> more_eos;         // further ids that end a text
 

@@ -100,12 +100,12 @@ class Ops {
   // y again from x = the stored sum and the stored stats.
   virtual void norm_again(NormKind kind, const Tensor& x, const Tensor& stats, const Tensor& weight,
                           const Tensor& bias, Tensor y) = 0;
-  // dx (+)= gradient of the norm's input; `add` adds to what dx holds (the residual's gradient).
-  // dweight and dbias (empty for rms) are f32.
+  // dx = gradient of the norm's input (+ residual, the gradient that bypasses the norm; may be empty
+  // and may be dx itself). dweight and dbias (empty for rms) are f32.
   struct NormGrad {
     NormKind kind;
-    Tensor x, stats, weight, dy;
-    bool add = false, accumulate = false;
+    Tensor x, stats, weight, dy, residual;
+    bool accumulate = false;
   };
   virtual void norm_grad(const NormGrad& in, Tensor dx, Tensor dweight, Tensor dbias) = 0;
   virtual size_t norm_workspace(int64_t rows, int64_t width) const = 0;

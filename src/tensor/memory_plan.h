@@ -22,7 +22,7 @@ struct Allocation {
   std::string category;  // for people: "parameters", "optimizer states", "activations", ...
   uint64_t bytes = 0;
   Life life = Life::permanent;
-  std::string phase;  // scratch only: entries of one phase live together
+  std::string phase = {};  // scratch only: entries of one phase live together
   Tier tier = Tier::device;
 };
 

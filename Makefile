@@ -1,0 +1,43 @@
+# The few commands a person types; everything else is CMake (see CMakePresets.json).
+BUILD := build/release
+JOBS ?= $(shell nproc)
+
+.PHONY: all setup build test test-sanitizers demo bench lint format fuzz clean
+
+all: build
+
+setup:
+	@scripts/setup
+
+build: setup
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target rankine
+
+# All tests of the release build.
+test: setup
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+# Unit and property tests under AddressSanitizer + UBSan, then under ThreadSanitizer.
+test-sanitizers: setup
+	@scripts/test-sanitizers asan
+	@scripts/test-sanitizers tsan
+
+demo: build
+	@scripts/demo
+
+bench: build
+	@scripts/bench
+
+lint: setup
+	@scripts/lint
+
+format:
+	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+fuzz: setup
+	@scripts/fuzz
+
+clean:
+	rm -rf build

@@ -1,0 +1,106 @@
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hf_config.h"
+#include "command.h"
+#include "model_source.h"
+
+namespace rankine {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Json model_json(const ModelSource& source) {
+  Json json;
+  json["kind"] = source.kind == ModelSource::Kind::preset         ? "preset"
+                 : source.kind == ModelSource::Kind::hugging_face ? "hugging_face"
+                                                                  : "checkpoint";
+  if (!source.folder.empty()) json["folder"] = source.folder.string();
+  json["parameters"] = parameter_count(source.config);
+  json["tokenizer"] = source.tokenizer.empty() ? Json(nullptr) : Json(source.tokenizer);
+  json["config"] = Json::parse(hf_config_text(source.config, DType::f32));
+  Json tensors = Json::array();
+  for (const ParamSpec& spec : model_parameters(source.config))
+    tensors.push_back({{"name", spec.name}, {"shape", spec.shape.dims()}});
+  json["tensors"] = tensors;
+  return json;
+}
+
+Json checkpoint_json(const ModelSource& source) {
+  Json json;
+  const Manifest manifest = read_manifest(source.folder);
+  uint64_t bytes = 0;
+  for (const ManifestFile& file : manifest.files) bytes += file.bytes;
+  json["step"] = source.state->step;
+  json["tokens"] = source.state->tokens;
+  json["files"] = manifest.files.size();
+  json["bytes"] = bytes;
+  json["tensors"] = manifest.tensors.size();
+  return json;
+}
+
+// First and last line of a run's metrics.
+Json run_json(const fs::path& folder) {
+  Json json;
+  const fs::path metrics = folder / "metrics.jsonl";
+  std::error_code code;
+  if (!fs::exists(metrics, code)) return json;
+  const std::string text = read_text(metrics);
+  const auto line = [](const std::string& s) { return Json::parse(s, nullptr, false); };
+  if (text.empty() || text.back() != '\n') return json;
+  const size_t last = text.rfind('\n', text.size() - 2);
+  json["first"] = line(text.substr(0, text.find('\n')));
+  json["last"] = line(text.substr(last == std::string::npos ? 0 : last + 1));
+  return json;
+}
+
+void print_text(const Json& json, const ModelSource& source) {
+  fmt::print("{}\n", model_line(source.config));
+  if (!source.folder.empty())
+    fmt::print("{} in '{}', tokenizer {}\n", json["kind"].get<std::string>(), source.folder.string(),
+               source.tokenizer.empty() ? "unknown" : source.tokenizer);
+  if (json.contains("checkpoint"))
+    fmt::print("step {}, {} tokens seen, {} tensors in {} files, {}\n",
+               json["checkpoint"]["step"].get<int64_t>(),
+               json["checkpoint"]["tokens"].get<int64_t>(),
+               json["checkpoint"]["tensors"].get<int64_t>(),
+               json["checkpoint"]["files"].get<int64_t>(),
+               format_bytes(json["checkpoint"]["bytes"].get<uint64_t>()));
+  if (json.contains("run") && json["run"].contains("last"))
+    fmt::print("run: first step {}\n     last step  {}\n", json["run"]["first"].dump(),
+               json["run"]["last"].dump());
+  for (const ParamSpec& spec : model_parameters(source.config))
+    fmt::print("  {:<40} {}\n", spec.name, to_string(spec.shape));
+}
+
+}  // namespace
+
+int run_inspect(const Arguments& arguments) {
+  std::string target;
+  bool as_json = false;
+  OptionTable table;
+  table.positional("TARGET", &target,
+                   "a preset, or the folder of a model, a checkpoint or a run");
+  table.flag({"json"}, &as_json, "print one JSON object");
+  if (parse_options(table, arguments).help) {
+    fmt::print("{}", help_text(table, "rankine inspect", "Shows a model, a checkpoint or a run."));
+    return 0;
+  }
+  const ModelSource source = open_model(target);
+  Json json = model_json(source);
+  if (source.kind == ModelSource::Kind::checkpoint) json["checkpoint"] = checkpoint_json(source);
+  std::error_code code;
+  if (fs::exists(fs::path(target) / "metrics.jsonl", code)) json["run"] = run_json(target);
+  if (as_json)
+    fmt::print("{}\n", json.dump(2));
+  else
+    print_text(json, source);
+  return 0;
+}
+
+}  // namespace rankine

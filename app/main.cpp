@@ -1,0 +1,78 @@
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "command.h"
+
+namespace rankine {
+namespace {
+
+struct Command {
+  std::string_view name, summary;
+  int (*run)(const Arguments&);
+};
+
+constexpr std::array commands{
+    Command{"train", "train a language model on text or token files", run_train},
+    Command{"generate", "continue a prompt with a trained model", run_generate},
+    Command{"convert", "turn checkpoints into Hugging Face folders and back", run_convert},
+    Command{"inspect", "show a model, a checkpoint or a run", run_inspect},
+    Command{"bench", "measure this machine and a training step against it", run_bench}};
+
+void print_usage(std::FILE* out) {
+  fmt::print(out, "rankine: trains language models, exactly and in parallel\n\nusage: rankine "
+                  "COMMAND [OPTIONS]\n\n");
+  for (const Command& command : commands)
+    fmt::print(out, "  {:<10} {}\n", command.name, command.summary);
+  fmt::print(out, "\n`rankine COMMAND --help` lists a command's options; `rankine --version` the "
+                  "version.\n");
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.empty()) {
+    print_usage(stderr);
+    return static_cast<int>(ErrorKind::usage);
+  }
+  const std::string& name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_usage(stdout);
+    return 0;
+  }
+  if (name == "--version") {
+    fmt::print("rankine {}\n", RANKINE_VERSION);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(command.name);
+  }
+  const std::string near = nearest_name(name, names);
+  fail(ErrorKind::usage, "'{}' is no command{}; `rankine --help` lists them", name,
+       near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+}
+
+int report(std::string_view message, ErrorKind kind) {
+  fmt::print(stderr, "rankine: {}{}\n", kind == ErrorKind::internal ? "internal error: " : "",
+             message);
+  return static_cast<int>(kind);
+}
+
+}  // namespace
+}  // namespace rankine
+
+int main(int argc, char** argv) {
+  using rankine::ErrorKind;
+  try {
+    return rankine::run({argv + 1, argv + argc});
+  } catch (const rankine::Error& e) {
+    return rankine::report(e.what(), e.kind());
+  } catch (const std::bad_alloc&) {
+    return rankine::report("out of memory", ErrorKind::resource);
+  } catch (const std::exception& e) {
+    return rankine::report(e.what(), ErrorKind::internal);
+  }
+}

@@ -1,0 +1,69 @@
+#include "model_source.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hf_config.h"
+#include "checkpoint/hf_model.h"
+#include "data/byte_tokenizer.h"
+
+namespace rankine {
+namespace {
+
+namespace fs = std::filesystem;
+
+ModelSource open_checkpoint(const fs::path& folder) {
+  const Manifest manifest = read_manifest(folder);
+  ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}, {}};
+  source.state = parse_run_state(manifest.state, (folder / manifest_name).string());
+  source.config = source.state->model;
+  source.tokenizer = source.state->tokenizer;
+  return source;
+}
+
+}  // namespace
+
+ModelSource open_model(const std::string& name) {
+  const fs::path folder = name;
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) {
+    require(!fs::exists(folder, code) && name.find('/') == std::string::npos, ErrorKind::usage,
+            "model '{}' is no folder; give a folder with a config.json, a run's folder or a preset",
+            name);
+    return {ModelSource::Kind::preset, {}, model_preset(name), {}, {}};
+  }
+  if (fs::exists(folder / manifest_name, code)) return open_checkpoint(folder);
+  if (const auto newest = newest_complete_checkpoint(folder)) return open_checkpoint(*newest);
+  require(fs::exists(folder / "config.json", code), ErrorKind::data,
+          "'{}' holds neither a config.json nor a complete checkpoint", name);
+  ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}, {}};
+  source.config = read_hf_config(folder / "config.json");
+  const fs::path tokenizer = folder / "tokenizer.json";
+  if (fs::exists(tokenizer, code) && read_text(tokenizer) == byte_tokenizer_json())
+    source.tokenizer = "bytes";
+  return source;
+}
+
+void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
+  Ops& ops = engine.executor().ops();
+  const std::vector<NamedTensor> weights = engine.store().weights();
+  switch (source.kind) {
+    case ModelSource::Kind::preset:
+      fail(ErrorKind::usage, "a preset is a shape without weights; give the folder of a model");
+    case ModelSource::Kind::hugging_face:
+      for (const std::string& warning : import_hf(source.folder, source.config, weights, ops))
+        warn_line(log, "{}", warning);
+      break;
+    case ModelSource::Kind::checkpoint: load_weights(source.folder, weights, ops); break;
+  }
+  engine.store().refresh_compute(ops);
+}
+
+std::string model_line(const ModelConfig& c) {
+  return fmt::format("{}, {} layers, width {}, {} heads ({} key/value), feed-forward {}, "
+                     "vocabulary {}, {} parameters",
+                     family_name(c.family), c.layers, c.hidden, c.heads, c.kv_heads, c.feed_forward,
+                     c.vocabulary, format_count(static_cast<double>(parameter_count(c))));
+}
+
+}  // namespace rankine

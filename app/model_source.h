@@ -1,0 +1,31 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "runtime/engine.h"
+#include "runtime/run_state.h"
+
+namespace rankine {
+
+// Where a model comes from: a preset's shape, a Hugging Face folder, or a checkpoint (a run's folder
+// means its newest complete one).
+struct ModelSource {
+  enum class Kind : uint8_t { preset, hugging_face, checkpoint };
+  Kind kind = Kind::preset;
+  std::filesystem::path folder;
+  ModelConfig config;
+  std::optional<RunState> state;  // of a checkpoint
+  std::string tokenizer;          // "bytes", or "" when unknown
+};
+
+// `name` is a folder or a preset; Error{usage} or {data} when it is neither.
+ModelSource open_model(const std::string& name);
+// Fills the engine's weights from the source (a preset: Error{usage}, it has none).
+void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
+
+// The texts of --help and of a run's opening lines.
+std::string model_line(const ModelConfig& config);  // "llama, 6 layers, 256 wide, ..., 4.8 M parameters"
+
+}  // namespace rankine

@@ -1,0 +1,48 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "checkpoint/manifest.h"
+#include "ops/ops.h"
+#include "tensor/named_tensor.h"
+
+// Training checkpoints: a folder of safetensors files and a manifest. Rule: a checkpoint is
+// complete or absent under its name; boxes written by any mesh are read by any other.
+namespace rankine {
+
+// Tensors stored as "<prefix>/<name>": "weights", "momentum", "variance".
+struct TensorGroup {
+  std::string prefix;
+  std::span<const NamedTensor> tensors;
+};
+
+// Writes all boxes, then the manifest, under "<folder>.tmp", and renames that to `folder`,
+// replacing what is there. `state` is the text of a JSON object. The boxes of each tensor must tile
+// it.
+void save_checkpoint(const std::filesystem::path& folder, const std::string& state,
+                     std::span<const TensorGroup> groups, Ops& ops);
+
+// Fills every given box from whichever files hold parts of it, and returns the state. Error{data}
+// naming file or tensor when something is missing, damaged, or of another shape or dtype.
+std::string load_checkpoint(const std::filesystem::path& folder,
+                            std::span<const TensorGroup> groups, Ops& ops);
+// The group "weights" alone.
+std::string load_weights(const std::filesystem::path& folder, std::span<const NamedTensor> weights,
+                         Ops& ops);
+
+// ---- the parts of saving, for several ranks: each writes its file, one joins and commits
+// Writes "rank-<rank>.safetensors" into `folder` (fsync included); returns what it holds.
+Manifest write_rank_file(const std::filesystem::path& folder, int rank,
+                         std::span<const TensorGroup> groups, Ops& ops);
+// One manifest of all ranks' files; Error{data} when the boxes do not tile the tensors.
+Manifest join_manifests(std::span<const Manifest> ranks, const std::string& state);
+
+// "<run_folder>/step-00000042".
+std::filesystem::path checkpoint_folder(const std::filesystem::path& run_folder, int64_t step);
+// The step-* folder of the highest step whose manifest is valid and whose files have their sizes.
+std::optional<std::filesystem::path> newest_complete_checkpoint(
+    const std::filesystem::path& run_folder);
+
+}  // namespace rankine

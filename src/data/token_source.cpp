@@ -1,0 +1,215 @@
+#include "data/token_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "data/data_files.h"
+
+namespace rankine {
+namespace {
+
+constexpr uint64_t small_file_bytes = 64 * 1024;
+constexpr uint64_t looked_at_bytes = 64 * 1024;  // for NUL bytes
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr uint8_t end_of_text_u16[2] = {end_of_text_byte_token & 0xFF, end_of_text_byte_token >> 8};
+
+template <class T>
+T stored_token(const uint8_t* data, uint64_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class T>
+void widen(const uint8_t* data, uint64_t count, int32_t* out) {
+  for (uint64_t i = 0; i < count; ++i) out[i] = static_cast<int32_t>(stored_token<T>(data, i));
+}
+
+template <class T>
+uint32_t largest(const uint8_t* data, uint64_t count) {
+  T most = 0;
+  for (uint64_t i = 0; i < count; ++i) most = std::max(most, stored_token<T>(data, i));
+  return most;
+}
+
+uint32_t largest(const uint8_t* data, uint64_t count, TokenWidth width) {
+  if (width == TokenWidth::u8) return largest<uint8_t>(data, count);
+  if (width == TokenWidth::u16) return largest<uint16_t>(data, count);
+  return largest<uint32_t>(data, count);
+}
+
+uint32_t one_token(const uint8_t* data, uint64_t index, TokenWidth width) {
+  return largest(data + index * static_cast<uint64_t>(width), 1, width);
+}
+
+}  // namespace
+
+// Files worth one common warning.
+struct TokenData::Oddities {
+  std::vector<std::filesystem::path> empty, nul, wide;
+
+  static void describe(const std::vector<std::filesystem::path>& files, std::string_view what,
+                       std::vector<std::string>& out) {
+    if (files.empty()) return;
+    const std::string more =
+        files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : std::string();
+    out.push_back(fmt::format("'{}'{}: {}", files[0].string(), more, what));
+  }
+};
+
+TokenData TokenData::open(const DataOptions& options) {
+  require(!options.data.empty(), ErrorKind::usage,
+          "no data given; name text or token files with --data");
+  TokenData out;
+  Oddities oddities;
+  bool has_tokens = false, has_text = false;
+  for (const std::filesystem::path& path : expand_paths(options.data)) {
+    const DataFormat format = detect_format(path, options.format);
+    (format == DataFormat::text ? has_text : has_tokens) = true;
+    if (has_text && has_tokens)
+      fail(ErrorKind::data, "'{}' and '{}': text and token files cannot be mixed in one corpus",
+           out.files_.front().string(), path.string());
+    out.is_bytes_ = has_text;
+    if (format == DataFormat::text)
+      out.add_text(path, oddities);
+    else
+      out.add_tokens(path, format, oddities);
+  }
+  Oddities::describe(oddities.empty, "empty, left out", out.warnings_);
+  Oddities::describe(oddities.nul, "NUL bytes in text; is it a binary file?", out.warnings_);
+  Oddities::describe(oddities.wide,
+                     "every second 16-bit token is 0 or 1; are these raw-u32 tokens?",
+                     out.warnings_);
+  require(out.count_ > 0, ErrorKind::data, "'{}': there are no tokens in the data",
+          options.data.front().string());
+  return out;
+}
+
+FileBytes TokenData::load(const std::filesystem::path& path) {
+  files_.push_back(path);
+  const File file = File::open_read(path);
+  if (const uint64_t bytes = file.size(); bytes <= small_file_bytes) {
+    std::vector<uint8_t>& contents = small_files_.emplace_back(bytes);
+    file.read(contents.data(), bytes, 0);
+    return contents;
+  }
+  const MappedFile& mapped = maps_.emplace_back(path);
+  return {mapped.data(), mapped.size()};
+}
+
+void TokenData::add_text(const std::filesystem::path& path, Oddities& oddities) {
+  const FileBytes bytes = load(path);
+  const bool marked =
+      bytes.size() >= byte_order_mark.size() &&
+      std::memcmp(bytes.data(), byte_order_mark.data(), byte_order_mark.size()) == 0;
+  const FileBytes text = bytes.subspan(marked ? byte_order_mark.size() : 0);
+  if (text.empty()) {
+    oddities.empty.push_back(path);
+    return;
+  }
+  if (std::memchr(text.data(), 0, std::min<uint64_t>(text.size(), looked_at_bytes)) != nullptr)
+    oddities.nul.push_back(path);
+  if (count_ > 0) add_segment(end_of_text_u16, 1, TokenWidth::u16, 0);
+  add_segment(text.data(), text.size(), TokenWidth::u8, bytes.size() - text.size());
+}
+
+void TokenData::add_tokens(const std::filesystem::path& path, DataFormat format,
+                           Oddities& oddities) {
+  TokenRuns runs;
+  FileBytes bytes;
+  const std::string name = path.string();
+  if (format == DataFormat::megatron) {
+    const MappedFile index(megatron_index(path));
+    bytes = load(megatron_bin(path));
+    runs = read_megatron_index({index.data(), index.size()}, bytes.size(),
+                               megatron_index(path).string());
+  } else {
+    bytes = load(path);
+    runs = format == DataFormat::llmc      ? read_llmc(bytes, name)
+           : format == DataFormat::raw_u16 ? read_raw(bytes, TokenWidth::u16, name)
+                                           : read_raw(bytes, TokenWidth::u32, name);
+    if (format == DataFormat::raw_u16 && looks_like_raw_u32(bytes)) oddities.wide.push_back(path);
+  }
+  if (runs.runs.empty()) oddities.empty.push_back(path);
+  uint64_t place = 0;
+  for (const TokenRun& run : runs.runs) {
+    add_segment(bytes.data() + run.offset, run.count, runs.width, place);
+    place += run.count;
+  }
+}
+
+void TokenData::add_segment(const uint8_t* data, uint64_t count, TokenWidth width, uint64_t place) {
+  const auto file = static_cast<uint32_t>(files_.size() - 1);
+  segments_.push_back({count_, data, count, width, file, place});
+  count_ += count;
+}
+
+// Calls visit(segment, its first wanted token, how many) for the segments of a range in order.
+template <class Visit>
+void TokenData::visit(uint64_t first, uint64_t count, Visit&& visit) const {
+  expect(first <= count_ && count <= count_ - first, "a token range within the corpus");
+  auto segment = std::upper_bound(segments_.begin(), segments_.end(), first,
+                                  [](uint64_t at, const Segment& s) { return at < s.first; });
+  if (segment != segments_.begin()) --segment;
+  for (; count > 0; ++segment) {
+    const uint64_t skipped = first - segment->first;
+    const uint64_t taken = std::min(count, segment->count - skipped);
+    visit(*segment, skipped, taken);
+    first += taken;
+    count -= taken;
+  }
+}
+
+void TokenData::copy(uint64_t first, uint64_t count, int32_t* out) const {
+  visit(first, count, [&](const Segment& segment, uint64_t skipped, uint64_t taken) {
+    const uint8_t* data = segment.data + skipped * static_cast<uint64_t>(segment.width);
+    switch (segment.width) {
+      case TokenWidth::u8:
+        widen<uint8_t>(data, taken, out);
+        break;
+      case TokenWidth::u16:
+        widen<uint16_t>(data, taken, out);
+        break;
+      case TokenWidth::u32:
+        widen<uint32_t>(data, taken, out);
+        break;
+    }
+    out += taken;
+  });
+}
+
+uint32_t TokenData::largest_id(uint64_t first, uint64_t count) const {
+  uint32_t most = 0;
+  visit(first, count, [&](const Segment& segment, uint64_t skipped, uint64_t taken) {
+    const uint8_t* data = segment.data + skipped * static_cast<uint64_t>(segment.width);
+    most = std::max(most, largest(data, taken, segment.width));
+  });
+  return most;
+}
+
+void TokenData::check_vocabulary(int64_t vocabulary, uint64_t first, uint64_t count) const {
+  require(!is_bytes_ || vocabulary >= byte_vocabulary, ErrorKind::data,
+          "text as bytes needs a vocabulary of at least {}; the model has {}", byte_vocabulary,
+          vocabulary);
+  constexpr uint64_t chunk = 1 << 16;
+  visit(first, count, [&](const Segment& segment, uint64_t skipped, uint64_t taken) {
+    const auto bits = 8 * static_cast<uint64_t>(segment.width);
+    if (vocabulary >= int64_t{1} << bits) return;
+    for (uint64_t done = 0; done < taken; done += chunk) {
+      const uint64_t at = skipped + done, part = std::min(chunk, taken - done);
+      const uint8_t* data = segment.data + at * static_cast<uint64_t>(segment.width);
+      if (static_cast<int64_t>(largest(data, part, segment.width)) < vocabulary) continue;
+      uint64_t i = 0;
+      while (static_cast<int64_t>(one_token(data, i, segment.width)) < vocabulary) ++i;
+      fail(
+          ErrorKind::data,
+          "'{}': token {} has id {}, but the vocabulary has {}; is it the data for this model, and "
+          "is --data-format right?",
+          files_[segment.file].string(), segment.place + at + i, one_token(data, i, segment.width),
+          vocabulary);
+    }
+  });
+}
+
+}  // namespace rankine

@@ -1,0 +1,106 @@
+#include "base/error.h"
+#include "ops/cpu/cpu_ops.h"
+
+namespace rankine {
+namespace {
+
+void expect_shape(const AttentionShape& shape) {
+  expect(shape.batch > 0 && shape.tokens > 0 && shape.head_dim > 0 && shape.kv_heads > 0 &&
+             shape.heads > 0 && shape.heads % shape.kv_heads == 0 && shape.window >= 0,
+         "an attention shape with positive extents and heads a multiple of kv_heads");
+}
+
+void expect_rows(const Tensor& x, int64_t rows, int64_t width, DType dtype) {
+  expect(x.elements() == rows * width && x.dtype == dtype, "rows of the attention's shape");
+}
+
+AttentionCall call_of(const AttentionShape& shape, int threads) {
+  expect_shape(shape);
+  AttentionCall call{};
+  call.batch = shape.batch;
+  call.tokens = shape.tokens;
+  call.heads = shape.heads;
+  call.kv_heads = shape.kv_heads;
+  call.head_dim = shape.head_dim;
+  call.window = shape.window;
+  call.threads = threads;
+  return call;
+}
+
+CachedAttentionCall cached_call_of(const AttentionShape& shape, int64_t positions, int threads) {
+  expect_shape(shape);
+  CachedAttentionCall call{};
+  call.tokens = shape.tokens;
+  call.heads = shape.heads;
+  call.kv_heads = shape.kv_heads;
+  call.head_dim = shape.head_dim;
+  call.window = shape.window;
+  call.positions = positions;
+  call.threads = threads;
+  return call;
+}
+
+}  // namespace
+
+void CpuOps::attention(const AttentionShape& shape, const Tensor& qkv, Tensor out, Tensor lse) {
+  prepare();
+  AttentionCall call = call_of(shape, threads_);
+  expect_rows(qkv, shape.rows(), shape.qkv_width(), qkv.dtype);
+  expect_rows(out, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
+  expect_rows(lse, shape.rows(), shape.heads, DType::f32);
+  call.qkv = qkv.data;
+  call.out = out.data;
+  call.lse = static_cast<float*>(lse.data);
+  call.workspace = workspace(attention_workspace(shape, qkv.dtype));
+  kernels_.attention.attention[storage_of(qkv.dtype)](call);
+}
+
+void CpuOps::attention_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
+                            const Tensor& dout, const Tensor& lse, Tensor dqkv) {
+  prepare();
+  AttentionCall call = call_of(shape, threads_);
+  expect_rows(qkv, shape.rows(), shape.qkv_width(), qkv.dtype);
+  expect_rows(dqkv, shape.rows(), shape.qkv_width(), qkv.dtype);
+  expect_rows(out, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
+  expect_rows(dout, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
+  expect_rows(lse, shape.rows(), shape.heads, DType::f32);
+  call.qkv = qkv.data;
+  call.out = out.data;
+  call.dout = dout.data;
+  call.lse = static_cast<float*>(lse.data);
+  call.dqkv = dqkv.data;
+  call.workspace = workspace(attention_workspace(shape, qkv.dtype));
+  kernels_.attention.attention_grad[storage_of(qkv.dtype)](call);
+}
+
+size_t CpuOps::attention_workspace(const AttentionShape& shape, DType dtype) const {
+  return kernels_.attention.workspace[storage_of(dtype)](call_of(shape, threads_));
+}
+
+void CpuOps::attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
+                              Tensor k_cache, Tensor v_cache, Tensor out) {
+  prepare();
+  expect(shape.batch == 1, "cached attention of one sequence");
+  expect(k_cache.shape.rank() == 3 && k_cache.shape == v_cache.shape &&
+             k_cache.shape[0] == shape.kv_heads && k_cache.shape[2] == shape.head_dim &&
+             k_cache.dtype == qkv.dtype && v_cache.dtype == qkv.dtype,
+         "caches [kv_heads, positions, head_dim] of the activations' type");
+  const int64_t positions = k_cache.shape[1];
+  expect(past >= 0 && past + shape.tokens <= positions, "new tokens within the cache");
+  expect_rows(qkv, shape.rows(), shape.qkv_width(), qkv.dtype);
+  expect_rows(out, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
+  CachedAttentionCall call = cached_call_of(shape, positions, threads_);
+  call.past = past;
+  call.qkv = qkv.data;
+  call.k_cache = k_cache.data;
+  call.v_cache = v_cache.data;
+  call.out = out.data;
+  call.workspace = workspace(kernels_.attention.cached_workspace(call));
+  kernels_.attention.attention_cached[storage_of(qkv.dtype)](call);
+}
+
+size_t CpuOps::attention_cached_workspace(const AttentionShape& shape, int64_t positions) const {
+  return kernels_.attention.cached_workspace(cached_call_of(shape, positions, threads_));
+}
+
+}  // namespace rankine

@@ -1,0 +1,100 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "ops/cpu/kernels/table.h"
+#include "ops/ops.h"
+
+// The CPU backend: checks shapes, then calls the kernels of one instruction set. Pointwise members
+// are in pointwise.cpp, attention in attention.cpp, matrix products in linear.cpp.
+namespace rankine {
+
+class Matmul;
+
+class CpuOps : public Ops {
+ public:
+  // `kernels` must suit this processor; `name` is the instruction set's, for description().
+  CpuOps(int threads, std::string name, const KernelTable& kernels);
+  ~CpuOps() override;
+  CpuOps(const CpuOps&) = delete;
+  CpuOps& operator=(const CpuOps&) = delete;
+
+  std::string description() const override;
+  bool native(DType dtype) const override;
+  void set_workspace(Tensor bytes) override;
+  void synchronize() override {}
+
+  void upload(const void* host, Tensor to) override;
+  void download(const Tensor& from, void* host) override;
+  void cast(const Tensor& from, Tensor to) override;
+  void fill(Tensor x, float value) override;
+  void fill_normal(Tensor x, RandomKey key, uint64_t first_index, float std) override;
+
+  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) override;
+  void linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) override;
+  void linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bool accumulate) override;
+  void bias_grad(const Tensor& dy, Tensor db, bool accumulate) override;
+  size_t linear_workspace(int64_t rows, int64_t inputs, int64_t outputs,
+                          DType dtype) const override;
+
+  void norm(const NormInputs& in, Tensor sum, Tensor y, Tensor stats) override;
+  void norm_again(NormKind kind, const Tensor& x, const Tensor& stats, const Tensor& weight,
+                  const Tensor& bias, Tensor y) override;
+  void norm_grad(const NormGrad& in, Tensor dx, Tensor dweight, Tensor dbias) override;
+  size_t norm_workspace(int64_t rows, int64_t width) const override;
+  void head_norm(const AttentionShape& shape, float epsilon, const Tensor& qkv,
+                 const Tensor& q_weight, const Tensor& k_weight, Tensor out, Tensor rstd) override;
+  void head_norm_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& rstd,
+                      const Tensor& q_weight, const Tensor& k_weight, Tensor dqkv,
+                      Tensor dq_weight, Tensor dk_weight, bool accumulate) override;
+
+  void activation(ActivationKind kind, const Tensor& pre, Tensor y) override;
+  void activation_grad(ActivationKind kind, const Tensor& pre, Tensor dy_to_y,
+                       Tensor dpre) override;
+  void add(const Tensor& a, const Tensor& b, Tensor y) override;
+  void dropout(Tensor x, const Dropout& dropout) override;
+  void rope(const RopeShape& shape, const Tensor& table, Tensor qkv, bool inverse) override;
+
+  void attention(const AttentionShape& shape, const Tensor& qkv, Tensor out, Tensor lse) override;
+  void attention_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
+                      const Tensor& dout, const Tensor& lse, Tensor dqkv) override;
+  size_t attention_workspace(const AttentionShape& shape, DType dtype) const override;
+  void attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
+                        Tensor k_cache, Tensor v_cache, Tensor out) override;
+  size_t attention_cached_workspace(const AttentionShape& shape, int64_t positions) const override;
+
+  void embed(const Embedding& e, const Tensor& token_table, const Tensor& position_table,
+             Tensor y) override;
+  void embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_table,
+                  bool accumulate_tokens, Tensor dposition_table,
+                  bool accumulate_positions) override;
+  void cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
+                     Tensor losses) override;
+
+  void sum(const Tensor& x, Tensor total, bool accumulate) override;
+  void sum_squares(const Tensor& x, Tensor total, bool accumulate) override;
+  size_t sum_workspace(int64_t elements) const override;
+  void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
+             Tensor variance, Tensor compute) override;
+
+ private:
+  // First line of every member that computes: denormals flushed to zero and the thread count set
+  // in the calling thread and its OpenMP team.
+  void prepare() const;
+  // The workspace, 64-aligned, checked to hold linear_workspace() bytes.
+  void* layer_workspace(int64_t rows, int64_t inputs, int64_t outputs, DType dtype) const;
+  // The workspace, 64-aligned; Error{internal} when it has fewer bytes.
+  void* workspace(size_t bytes) const;
+
+  int threads_;
+  std::string name_;
+  KernelTable kernels_;
+  Tensor workspace_;
+  std::unique_ptr<Matmul> matmul_;
+};
+
+// Index into a kernel's entries; Error{internal} for other types than f32, bf16 and f16.
+int storage_of(DType dtype);
+
+}  // namespace rankine

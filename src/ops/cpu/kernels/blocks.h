@@ -1,0 +1,63 @@
+#pragma once
+#include <cstdint>
+
+// How kernels divide work: fixed blocks of elements and fixed slabs of rows, chosen from the sizes
+// alone, so that no result depends on the number of threads.
+namespace rankine::RANKINE_ISA {
+
+constexpr int64_t block_elements = 4096;  // smaller work than this stays on one thread
+
+static inline int64_t blocks_of(int64_t count, int64_t block) { return (count + block - 1) / block; }
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// body(first, count) for each block of block_elements, in parallel.
+template <class Body>
+static inline void for_blocks(int64_t count, int threads, const Body& body) {
+  const int64_t blocks = blocks_of(count, block_elements);
+#pragma omp parallel for schedule(static) num_threads(threads) if (blocks > 1)
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t first = b * block_elements;
+    body(first, smaller(block_elements, count - first));
+  }
+}
+
+// body(row) for each row, in parallel.
+template <class Body>
+static inline void for_rows(int64_t rows, int64_t width, int threads, const Body& body) {
+#pragma omp parallel for schedule(static) num_threads(threads) if (rows * width > block_elements)
+  for (int64_t r = 0; r < rows; ++r) body(r);
+}
+
+// The number of row slabs of a column sum: enough for many threads, bounded partial sums.
+static inline int64_t slab_count(int64_t rows, int64_t width) {
+  const int64_t by_rows = blocks_of(rows, 64), by_width = (int64_t{1} << 18) / (width + 1);
+  const int64_t slabs = smaller(64, smaller(by_rows, by_width));
+  return slabs < 1 ? 1 : slabs;
+}
+
+// body(slab, first_row, row_count) for each slab, in parallel.
+template <class Body>
+static inline void for_slabs(int64_t rows, int64_t width, int threads, const Body& body) {
+  const int64_t slabs = slab_count(rows, width);
+#pragma omp parallel for schedule(static) num_threads(threads) if (slabs > 1)
+  for (int64_t s = 0; s < slabs; ++s) {
+    const int64_t first = rows * s / slabs;
+    body(s, first, rows * (s + 1) / slabs - first);
+  }
+}
+
+// to[c] (+)= the sum over slabs, in order, of partial[slab * stride + c].
+static inline void combine_slabs(const float* partial, int64_t slabs, int64_t stride, float* to,
+                                 int64_t width, bool accumulate) {
+  if (!accumulate) {
+#pragma omp simd
+    for (int64_t c = 0; c < width; ++c) to[c] = 0;
+  }
+  for (int64_t s = 0; s < slabs; ++s) {
+    const float* from = partial + s * stride;
+#pragma omp simd
+    for (int64_t c = 0; c < width; ++c) to[c] += from[c];
+  }
+}
+
+}  // namespace rankine::RANKINE_ISA

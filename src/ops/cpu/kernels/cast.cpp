@@ -1,0 +1,46 @@
+#include "ops/cpu/kernels/parts.h"
+#include "ops/cpu/kernels/scalar.h"
+
+namespace rankine::RANKINE_ISA {
+namespace {
+
+constexpr int64_t block = 8192;  // elements one thread converts at a time
+
+template <class From, class To>
+void cast(const void* from, void* to, int64_t count, int threads) {
+  const From* source = static_cast<const From*>(from);
+  To* target = static_cast<To*>(to);
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t start = 0; start < count; start += block) {
+    const int64_t end = start + block < count ? start + block : count;
+#pragma omp simd
+    for (int64_t i = start; i < end; ++i) down(target[i], up(source[i]));
+  }
+}
+
+template <class From, class To>
+void cast_rows(const CastRowsCall& call) {
+  const From* from = static_cast<const From*>(call.from);
+  To* to = static_cast<To*>(call.to);
+  const int64_t rows = call.rows, width = call.width;
+#pragma omp parallel for schedule(static) num_threads(call.threads)
+  for (int64_t r = 0; r < rows; ++r) {
+    const From* source = from + r * call.from_stride;
+    To* target = to + r * call.to_stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) down(target[i], up(source[i]));
+  }
+}
+
+}  // namespace
+
+CastKernels cast_kernels() {
+  return {.cast = {{cast<float, float>, cast<float, Bf16>, cast<float, F16>},
+                   {cast<Bf16, float>, cast<Bf16, Bf16>, cast<Bf16, F16>},
+                   {cast<F16, float>, cast<F16, Bf16>, cast<F16, F16>}},
+          .cast_rows = {{cast_rows<float, float>, cast_rows<float, Bf16>, cast_rows<float, F16>},
+                        {cast_rows<Bf16, float>, cast_rows<Bf16, Bf16>, cast_rows<Bf16, F16>},
+                        {cast_rows<F16, float>, cast_rows<F16, Bf16>, cast_rows<F16, F16>}}};
+}
+
+}  // namespace rankine::RANKINE_ISA

@@ -1,0 +1,77 @@
+#include <cstring>
+
+#include "ops/cpu/kernels/blocks.h"
+#include "ops/cpu/kernels/parts.h"
+#include "ops/cpu/kernels/scalar.h"
+
+namespace rankine::RANKINE_ISA {
+namespace {
+
+template <class S>
+void add_rows(const S* a, const S* b, S* y, int64_t width) {
+#pragma omp simd
+  for (int64_t c = 0; c < width; ++c) down(y[c], up(a[c]) + up(b[c]));
+}
+
+template <class S>
+void embed(const EmbedCall& call) {
+  const S *table = static_cast<const S*>(call.token_table),
+          *positions = static_cast<const S*>(call.position_table);
+  S* y = static_cast<S*>(call.y);
+  const int64_t width = call.width;
+  for_rows(call.rows, width, call.threads, [&, table, positions, y, width](int64_t r) {
+    const S* token = table + call.ids[r] * width;
+    if (positions == nullptr) {
+      std::memcpy(y + r * width, token, static_cast<size_t>(width) * sizeof(S));
+      return;
+    }
+    const int64_t position = call.first_position + r % call.tokens;
+    add_rows(token, positions + position * width, y + r * width, width);
+  });
+}
+
+void clear(float* x, int64_t count, int threads) {
+  for_blocks(count, threads, [x](int64_t first, int64_t n) {
+    std::memset(x + first, 0, static_cast<size_t>(n) * sizeof(float));
+  });
+}
+
+template <class S>
+void add_to(float* sum, const S* x, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) sum[i] += up(x[i]);
+}
+
+template <class S>
+void embed_grad(const EmbedGradCall& call) {
+  const int64_t width = call.width;
+  const S* dy = static_cast<const S*>(call.dy);
+  if (!call.accumulate_tokens) clear(call.dtoken_table, call.vocabulary * width, call.threads);
+  if (call.dposition_table != nullptr && !call.accumulate_positions)
+    clear(call.dposition_table, call.positions * width, call.threads);
+  // Two rows may name the same token, so threads own columns, not rows.
+  constexpr int64_t line = 16;
+  const int64_t lines = blocks_of(width, line), parts = smaller(call.threads, lines);
+#pragma omp parallel for schedule(static) num_threads(call.threads) \
+    if (call.rows * width > block_elements)
+  for (int64_t p = 0; p < parts; ++p) {
+    const int64_t first = lines * p / parts * line;
+    const int64_t count = smaller(lines * (p + 1) / parts * line, width) - first;
+    for (int64_t r = 0; r < call.rows; ++r) {
+      const S* row = dy + r * width + first;
+      add_to(call.dtoken_table + call.ids[r] * width + first, row, count);
+      if (call.dposition_table == nullptr) continue;
+      const int64_t position = call.first_position + r % call.tokens;
+      add_to(call.dposition_table + position * width + first, row, count);
+    }
+  }
+}
+
+}  // namespace
+
+EmbedKernels embed_kernels() {
+  return {.embed = {embed<float>, embed<Bf16>, embed<F16>},
+          .embed_grad = {embed_grad<float>, embed_grad<Bf16>, embed_grad<F16>}};
+}
+
+}  // namespace rankine::RANKINE_ISA

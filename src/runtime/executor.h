@@ -1,0 +1,88 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "model/block.h"
+#include "schedule/action.h"
+#include "state/param_store.h"
+#include "tensor/arena.h"
+
+namespace rankine {
+
+struct ExecutorSetup {
+  MicroShape shape;  // largest micro-batch
+  DType compute = DType::f32;
+  Purpose purpose = Purpose::training;
+  int64_t positions = 0;  // of the rotary table and the key/value caches
+  bool cached = false;    // inference with key/value caches for one sequence
+};
+
+// What a step program works on, besides memory: all micro-batches of this rank, one behind another.
+struct StepInputs {
+  std::span<const int32_t> ids, targets;  // [micros * B * T]; targets < 0 are ignored
+  double gradient_scale = 1;              // loss scale / global number of valid tokens
+  uint64_t seed = 0, step = 0;
+};
+
+// Runs step programs over a model's blocks with memory from one arena; the order of work is the
+// program's, nothing is decided here.
+class Executor {
+ public:
+  Executor(Ops& ops, const Model& model, ParamStore& store, const ExecutorSetup& setup,
+           int in_flight);
+
+  void add_to(MemoryPlan& plan) const;
+  void bind(Arena& arena);
+
+  // Runs the actions in order; `update` is called at the update action. Afterwards loss() is the
+  // sum of token losses in nats.
+  void run(const Program& program, const StepInputs& inputs, const std::function<void()>& update);
+  // The summed loss of one micro-batch without gradients or dropout.
+  double evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets, MicroShape shape);
+  // Inference: runs `ids` (one sequence of T new tokens behind `past` cached ones, or B sequences
+  // without caches) and returns the logits [n, Vp] of the last n rows.
+  Tensor logits(std::span<const int32_t> ids, MicroShape shape, int64_t past, int64_t count);
+
+  double loss() const { return loss_; }
+  Ops& ops() const { return ops_; }
+  Tensor scalar() const { return scalar_; }  // f64 [1] of scratch for sums
+  const std::vector<BlockDescription>& descriptions() const { return descriptions_; }
+  static std::vector<BlockDescription> describe(const Ops& ops, const Model& model,
+                                                const ExecutorSetup& setup);
+
+ private:
+  struct Slot {  // one micro-batch in flight
+    Tensor ids, targets;
+    std::vector<std::vector<Tensor>> saved;  // per block
+    int micro = -1;
+  };
+  struct BlockBuffers {
+    std::vector<Tensor> forward_scratch, pending, backward_scratch;
+  };
+
+  BlockRun start(Slot& slot, MicroShape shape) const;
+  void forward_blocks(BlockRun& run, const Slot& slot, size_t count, int64_t past) const;
+  void forward(const StepInputs& inputs, int micro, Slot& slot);
+  void backward(const StepInputs& inputs, int micro, Slot& slot);
+  void choose(BlockRun& run, const Slot& slot, size_t block, bool backward) const;
+  Slot& slot_of(int micro);
+  double read_loss();
+  uint64_t workspace_bytes() const;
+  void bind_training(Arena& arena);
+  void bind_inference(Arena& arena);
+
+  Ops& ops_;
+  const Model& model_;
+  ParamStore& store_;
+  ExecutorSetup setup_;
+  std::vector<BlockDescription> descriptions_;
+  std::vector<Slot> slots_;
+  std::vector<BlockBuffers> buffers_;
+  std::vector<KvCache> caches_;
+  Tensor gradient_[2], rope_, loss_sum_, scalar_;
+  bool forward_before_ = false, backward_before_ = false;  // in this step
+  double loss_ = 0;
+};
+
+}  // namespace rankine

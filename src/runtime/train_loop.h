@@ -1,0 +1,56 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "data/loader.h"
+#include "runtime/engine.h"
+#include "runtime/metrics.h"
+#include "runtime/options.h"
+#include "runtime/run_state.h"
+#include "runtime/stop_signal.h"
+
+namespace rankine {
+
+// What the loop works with; all of it outlives the loop.
+struct TrainLoopParts {
+  Engine& engine;
+  Trainer& trainer;
+  const Loader& loader;
+  const RunOptions& options;  // batch sizes derived, output and metrics filled in
+  Log& log;
+  const StopSignal& stop;
+  double peak_flops = 0;  // measured, of the run's dtype
+};
+
+// Steps, log lines, metrics, validations and checkpoints of one run, from `state.step` on.
+class TrainLoop {
+ public:
+  TrainLoop(TrainLoopParts parts, RunState state);
+
+  // Runs until the last step or a stop signal; the newest state is saved in either case. Returns
+  // the signal's number, 0 when the run is complete.
+  int run();
+  const RunState& state() const { return state_; }
+
+ private:
+  void one_step(int64_t step);
+  double validate();
+  void save();
+  void remove_old_checkpoints() const;
+  void log(const StepMetrics& metrics);
+  bool due(int64_t interval, int64_t step) const;
+
+  TrainLoopParts parts_;
+  RunState state_;
+  MetricsFile metrics_;
+  std::vector<int32_t> ids_, targets_;
+  int64_t saved_step_, first_step_;
+  double seconds_ = 0;  // in steps of this process
+};
+
+// Fills every state of the engine and trainer from a checkpoint; returns its state.
+RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer& trainer);
+
+}  // namespace rankine

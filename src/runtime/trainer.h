@@ -1,0 +1,56 @@
+#pragma once
+#include <span>
+
+#include "runtime/executor.h"
+#include "state/loss_scale.h"
+#include "state/optimizer.h"
+
+namespace rankine {
+
+struct StepReport {
+  int64_t step = 0;
+  double loss = 0;       // mean over the valid tokens, nats
+  double grad_norm = 0;  // global, before clipping, of the unscaled gradient
+  double lr = 0, loss_scale = 1;
+  int64_t tokens = 0;    // valid ones
+  bool skipped = false;  // a non-finite gradient: the weights were left alone
+};
+
+// One optimizer step at a time over a fixed step program. The loss is the sum over valid tokens
+// divided by their global number, known before backward; gradients are only ever summed.
+class Trainer {
+ public:
+  struct Setup {
+    Program program;
+    OptimizerOptions optimizer;
+    int64_t steps = 0;  // the whole run's, for the learning rate
+    uint64_t seed = 0;
+    bool dynamic_loss_scale = false;  // f16
+  };
+  Trainer(Executor& executor, ParamStore& store, Setup setup);
+
+  // Steps count from 1; ids and targets hold all micro-batches, one behind another. Allocates
+  // nothing.
+  StepReport step(int64_t step, std::span<const int32_t> ids, std::span<const int32_t> targets);
+  // The same with a learning rate of the caller's.
+  StepReport step(int64_t step, double lr, std::span<const int32_t> ids,
+                  std::span<const int32_t> targets);
+
+  struct State {
+    int64_t updates = 0;  // optimizer steps really made
+    LossScale::State loss_scale;
+  };
+  State state() const { return {updates_, scale_.state()}; }
+  void restore(const State& state);
+
+ private:
+  void update(StepReport& report);
+
+  Executor& executor_;
+  ParamStore& store_;
+  Setup setup_;
+  LossScale scale_;
+  int64_t updates_ = 0;
+};
+
+}  // namespace rankine

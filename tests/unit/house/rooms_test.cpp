@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+// The allowed edges between rooms, as docs/architecture.md draws them: who may include whom.
+namespace rankine {
+namespace {
+
+using Rooms = std::set<std::string>;
+
+const std::map<std::string, Rooms>& allowed() {
+  static const std::map<std::string, Rooms> edges = [] {
+    const std::map<std::string, Rooms> direct = {
+        {"base", {}},
+        {"tensor", {"base"}},
+        {"schedule", {"base"}},
+        {"ops", {"tensor"}},
+        {"model", {"ops"}},
+        {"state", {"model"}},
+        {"data", {"tensor"}},
+        {"checkpoint", {"state", "data"}},
+        {"runtime", {"model", "state", "schedule", "data", "checkpoint"}}};
+    std::map<std::string, Rooms> all = direct;
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (auto& [room, needs] : all)
+        for (const std::string& need : Rooms(needs))
+          for (const std::string& further : all.at(need))
+            grew = needs.insert(further).second || grew;
+    }
+    return all;
+  }();
+  return edges;
+}
+
+bool is_source(const std::filesystem::path& path) {
+  return path.extension() == ".h" || path.extension() == ".cpp";
+}
+
+TEST(Rooms, IncludesFollowTheAllowedEdges) {
+  const std::filesystem::path source = std::filesystem::path(RANKINE_SOURCE_DIR) / "src";
+  const std::regex include("^#include \"([a-z_]+)/.*");
+  int edges = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
+    if (!is_source(entry.path())) continue;
+    const std::string room = entry.path().lexically_relative(source).begin()->string();
+    ASSERT_TRUE(allowed().contains(room)) << entry.path() << " lies in no known room";
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      std::smatch match;
+      if (!std::regex_match(line, match, include) || match[1] == room) continue;
+      EXPECT_TRUE(allowed().at(room).contains(match[1]))
+          << entry.path() << ": " << room << " may not include " << match[1];
+      ++edges;
+    }
+  }
+  EXPECT_GT(edges, 50) << "the test reads nothing";
+}
+
+TEST(Rooms, VendorHeadersStayInTheirFolders) {
+  const std::filesystem::path source = std::filesystem::path(RANKINE_SOURCE_DIR) / "src";
+  const std::regex vendor("^#include [<\"](dnnl|oneapi|mpi|nccl|cuda|cublas|cudnn|omp).*");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
+    if (!is_source(entry.path())) continue;
+    const std::string place = entry.path().lexically_relative(source).string();
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      if (std::regex_match(line, vendor)) {
+        EXPECT_TRUE(place.starts_with("ops/cpu") || place.starts_with("comm"))
+            << place << ": " << line;
+      }
+  }
+}
+
+TEST(Rooms, FilesStayUnderFourHundredLines) {
+  const std::filesystem::path root = RANKINE_SOURCE_DIR;
+  for (const char* folder : {"src", "app", "tests", "bench"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+      if (!is_source(entry.path())) continue;
+      std::ifstream file(entry.path());
+      int lines = 0;
+      for (std::string line; std::getline(file, line);) ++lines;
+      EXPECT_LE(lines, 400) << entry.path();
+    }
+}
+
+}  // namespace
+}  // namespace rankine
