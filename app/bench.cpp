@@ -177,11 +177,11 @@ int run_bench(const Arguments& arguments) {
   json["machine"] = {{"description", ops->description()},
                      {"threads", ops->threads()},
                      {"bandwidth_bytes_per_second", bandwidth}};
-  json["work"] = {{"model", o.model},
-                  {"seq_length", o.seq_length},
-                  {"micro_batch_size", o.micro_batch_size},
-                  {"accumulation", o.accumulation},
-                  {"steps", o.steps}};
+  json["work"]["model"] = o.model;
+  json["work"]["seq_length"] = o.seq_length;
+  json["work"]["micro_batch_size"] = o.micro_batch_size;
+  json["work"]["accumulation"] = o.accumulation;
+  json["work"]["steps"] = o.steps;
   for (const DType dtype : dtypes) {
     const StepFigures f = measure_training(o, config, dtype);
     const std::string name(dtype_name(dtype));

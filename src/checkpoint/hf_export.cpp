@@ -148,7 +148,7 @@ void require_replaceable(const fs::path& folder, const HfExport& options) {
           folder.string());
   if (fs::is_empty(folder)) return;
   std::vector<std::string> expected(exported_names.begin(), exported_names.end());
-  for (const fs::path& file : options.extra_files) expected.push_back(file.filename().string());
+  for (const auto& [name, text] : options.extra_files) expected.push_back(name);
   bool has_own_weights = false;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -162,10 +162,6 @@ void require_replaceable(const fs::path& folder, const HfExport& options) {
   }
   require(has_own_weights, ErrorKind::usage,
           "'{}' is not empty and is no earlier export; choose another folder", folder.string());
-}
-
-void copy_into(const fs::path& from, const fs::path& folder) {
-  write_text_atomically(folder / from.filename(), read_text(from, uint64_t{1} << 30));
 }
 
 }  // namespace
@@ -190,7 +186,8 @@ void export_hf(const fs::path& folder, const ModelConfig& config,
   write_text_atomically(pending.path() / "config.json", config_text);
   if (!generation_text.empty())
     write_text_atomically(pending.path() / "generation_config.json", generation_text);
-  for (const fs::path& file : options.extra_files) copy_into(file, pending.path());
+  for (const auto& [name, text] : options.extra_files)
+    write_text_atomically(pending.path() / name, text);
   pending.commit();
 }
 

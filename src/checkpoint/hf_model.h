@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ std::vector<std::string> import_hf(const std::filesystem::path& folder, const Mo
 struct HfExport {
   DType dtype = DType::bf16;  // or f32, f16
   uint64_t max_shard_bytes = 5'000'000'000;
-  std::vector<std::filesystem::path> extra_files = {};  // copied into the folder, e.g. tokenizer.json
+  std::map<std::string, std::string> extra_files = {};  // name -> text, e.g. tokenizer.json
 };
 // Writes config.json, generation_config.json and the weights (f32 boxes that tile every parameter)
 // so that `folder` appears complete or not at all. A non-empty folder is replaced only when it is

@@ -69,9 +69,7 @@ constexpr std::array<Mark, 9> marks{{{"\x1f\x8b", "gzip"},
                                      {"PAR1", "Parquet"},
                                      {"PK\x03\x04", "zip"},
                                      {"BZh", "bzip2"},
-                                     {"\xfd"
-                                      "7zXZ",
-                                      "xz"},
+                                     {"\xfd\x37zXZ", "xz"},
                                      {"\x93NUMPY", "NumPy"},
                                      {"\xff\xfe", "UTF-16 text"},
                                      {"\xfe\xff", "UTF-16 text"}}};

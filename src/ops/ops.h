@@ -61,6 +61,7 @@ class Ops {
 
   // "cpu, avx512_bf16, 2 threads".
   virtual std::string description() const = 0;
+  virtual int threads() const = 0;  // host threads it computes with
   // False when products in this dtype are done by converting to f32.
   virtual bool native(DType dtype) const = 0;
   // Scratch memory that later calls may use; at least the largest *_workspace() of those calls.

@@ -1,4 +1,5 @@
 #pragma once
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@ struct TinyModel {
   std::string name;
   ModelConfig config;
 };
+
+inline void PrintTo(const TinyModel& model, std::ostream* out) { *out << model.name; }
 
 inline ModelConfig tiny_config(Family family) {
   ModelConfig c;

@@ -50,10 +50,14 @@ constexpr unsigned flush_denormals = 0x8040;
 
 int storage_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return storage_f32;
-    case DType::bf16: return storage_bf16;
-    case DType::f16: return storage_f16;
-    default: fail(ErrorKind::internal, "no kernel for elements of type {}", dtype_name(dtype));
+    case DType::f32:
+      return storage_f32;
+    case DType::bf16:
+      return storage_bf16;
+    case DType::f16:
+      return storage_f16;
+    default:
+      fail(ErrorKind::internal, "no kernel for elements of type {}", dtype_name(dtype));
   }
 }
 

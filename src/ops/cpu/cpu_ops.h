@@ -21,6 +21,7 @@ class CpuOps : public Ops {
   CpuOps& operator=(const CpuOps&) = delete;
 
   std::string description() const override;
+  int threads() const override { return threads_; }
   bool native(DType dtype) const override;
   void set_workspace(Tensor bytes) override;
   void synchronize() override {}
@@ -46,8 +47,8 @@ class CpuOps : public Ops {
   void head_norm(const AttentionShape& shape, float epsilon, const Tensor& qkv,
                  const Tensor& q_weight, const Tensor& k_weight, Tensor out, Tensor rstd) override;
   void head_norm_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& rstd,
-                      const Tensor& q_weight, const Tensor& k_weight, Tensor dqkv,
-                      Tensor dq_weight, Tensor dk_weight, bool accumulate) override;
+                      const Tensor& q_weight, const Tensor& k_weight, Tensor dqkv, Tensor dq_weight,
+                      Tensor dk_weight, bool accumulate) override;
 
   void activation(ActivationKind kind, const Tensor& pre, Tensor y) override;
   void activation_grad(ActivationKind kind, const Tensor& pre, Tensor dy_to_y,
@@ -66,9 +67,8 @@ class CpuOps : public Ops {
 
   void embed(const Embedding& e, const Tensor& token_table, const Tensor& position_table,
              Tensor y) override;
-  void embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_table,
-                  bool accumulate_tokens, Tensor dposition_table,
-                  bool accumulate_positions) override;
+  void embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_table, bool accumulate_tokens,
+                  Tensor dposition_table, bool accumulate_positions) override;
   void cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
                      Tensor losses) override;
 

@@ -52,8 +52,7 @@ void CpuOps::linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bo
                {dy.data, x.data, nullptr, dw.data, scratch});
 }
 
-size_t CpuOps::linear_workspace(int64_t rows, int64_t inputs, int64_t outputs,
-                                DType dtype) const {
+size_t CpuOps::linear_workspace(int64_t rows, int64_t inputs, int64_t outputs, DType dtype) const {
   prepare();
   const LinearSizes sizes{rows, inputs, outputs};
   size_t bytes = kernels_.elements.bias_grad_workspace(rows, outputs);

@@ -70,7 +70,9 @@ void for_each_chunk(const LinearSizes& sizes, Run&& run) {
 }
 
 // Whether one chunk of the weights holds all of them: then they are converted only once.
-bool whole_weight(const LinearSizes& sizes) { return chunks_of(sizes).outputs == sizes.outputs; }
+bool whole_weight(const LinearSizes& sizes) {
+  return chunks_of(sizes).outputs == sizes.outputs;
+}
 
 }  // namespace
 
@@ -82,9 +84,9 @@ size_t converted_workspace(Matmul& matmul, const LinearSizes& sizes) {
       for (const bool flag : {false, true}) {
         if (rows == 0 || outputs == 0) continue;
         const LinearSizes part{rows, sizes.inputs, outputs};
-        for (const Product& product : {forward_product(part, DType::f32, flag),
-                                       input_grad_product(part, DType::f32, flag),
-                                       weight_grad_product(part, DType::f32, flag)})
+        for (const Product& product :
+             {forward_product(part, DType::f32, flag), input_grad_product(part, DType::f32, flag),
+              weight_grad_product(part, DType::f32, flag)})
           scratch = std::max(scratch, matmul.scratch_bytes(product));
       }
   return chunk_buffers(sizes).bytes + scratch;
@@ -95,8 +97,8 @@ void converted_linear(const LinearContext& context, const Tensor& x, const Tenso
   const LinearSizes sizes{x.shape[0], x.shape[1], y.shape[1]};
   const Pieces pieces(context, sizes);
   if (!bias.empty())
-    context.casts.cast[storage_of(bias.dtype)][storage_f32](bias.data, pieces.bias(),
-                                                            sizes.outputs, context.threads);
+    context.casts.cast[storage_of(bias.dtype)][storage_f32](bias.data, pieces.bias(), sizes.outputs,
+                                                            context.threads);
   for_each_chunk(sizes, [&](int64_t r, int64_t rows, int64_t o, int64_t outputs) {
     if (o == 0) pieces.load(x, {r, rows, 0, sizes.inputs}, pieces.x());
     if (r == 0 || !whole_weight(sizes)) pieces.load(w, {o, outputs, 0, sizes.inputs}, pieces.w());

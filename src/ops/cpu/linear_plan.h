@@ -5,7 +5,8 @@
 #include "ops/cpu/onednn.h"
 
 // The three products of a linear layer, and how they are cut when operands must be converted to
-// f32 first: by rows so that the converted pieces stay in cache, by outputs so that they are bounded.
+// f32 first: by rows so that the converted pieces stay in cache, by outputs so that they are
+// bounded.
 namespace rankine {
 
 struct LinearSizes {

@@ -11,8 +11,8 @@ namespace {
 
 struct HashProduct {
   size_t operator()(const Product& p) const {
-    const uint64_t flags = static_cast<uint64_t>(p.transpose_a) | p.transpose_b << 1 |
-                           p.bias << 2 | p.accumulate << 3 | static_cast<uint64_t>(p.input) << 4 |
+    const uint64_t flags = static_cast<uint64_t>(p.transpose_a) | p.transpose_b << 1 | p.bias << 2 |
+                           p.accumulate << 3 | static_cast<uint64_t>(p.input) << 4 |
                            static_cast<uint64_t>(p.output) << 8;
     uint64_t hash = flags;
     for (const int64_t extent : {p.m, p.n, p.k})
@@ -21,8 +21,8 @@ struct HashProduct {
   }
 };
 
-// By measurement with oneDNN 2.6 and 3.7: weight gradients run faster as plain gemm, input gradients
-// (nothing transposed) do so in f32 or when the sum is long, forward products as brgemm.
+// By measurement with oneDNN 2.6 and 3.7: weight gradients run faster as plain gemm, input
+// gradients (nothing transposed) do so in f32 or when the sum is long, forward products as brgemm.
 bool gemm_is_faster(const Product& p) {
   if (p.transpose_a) return true;
   return !p.transpose_b && (p.input == DType::f32 || p.k > 8192);
@@ -65,7 +65,9 @@ Matmul::Compiled& Matmul::compiled(const Product& product) {
   return cache_->products.emplace(product, std::move(made)).first->second;
 }
 
-size_t Matmul::scratch_bytes(const Product& product) { return compiled(product).scratch_bytes; }
+size_t Matmul::scratch_bytes(const Product& product) {
+  return compiled(product).scratch_bytes;
+}
 
 // The C interface, because dnnl::primitive::execute() builds a map and a vector on every call.
 void Matmul::run(const Product& product, const ProductOperands& operands) {
@@ -85,8 +87,8 @@ void Matmul::run(const Product& product, const ProductOperands& operands) {
     arguments[4].memory = it.bias.get();
   }
   expect(bound, "operands of a matrix product");
-  const dnnl_status_t status = dnnl_primitive_execute(
-      it.primitive.get(), cache_->stream.get(), product.bias ? 5 : 4, arguments);
+  const dnnl_status_t status = dnnl_primitive_execute(it.primitive.get(), cache_->stream.get(),
+                                                      product.bias ? 5 : 4, arguments);
   require(status == dnnl_success, ErrorKind::environment,
           "onednn failed with status {} in a product [{}, {}] by [{}, {}]",
           static_cast<int>(status), product.m, product.k, product.k, product.n);

@@ -4,7 +4,9 @@
 namespace rankine {
 namespace {
 
-int64_t stats_per_row(NormKind kind) { return kind == NormKind::layer ? 2 : 1; }
+int64_t stats_per_row(NormKind kind) {
+  return kind == NormKind::layer ? 2 : 1;
+}
 
 // Checks what all head norms share and fills in the sizes.
 HeadNormCall head_norm_call(const AttentionShape& shape, const Tensor& qkv, const Tensor& q_weight,
@@ -41,9 +43,9 @@ void CpuOps::norm(const NormInputs& in, Tensor sum, Tensor y, Tensor stats) {
   expect(holds(y, dtype, rows * width), "a norm's output like its input");
   expect(holds(in.weight, dtype, width) && empty_or_holds(in.bias, dtype, width),
          "a norm's weight and bias [width] of the input's type");
-  expect(empty_or_holds(in.residual, dtype, rows * width) &&
-             empty_or_holds(sum, dtype, rows * width),
-         "a norm's residual and sum like its input");
+  expect(
+      empty_or_holds(in.residual, dtype, rows * width) && empty_or_holds(sum, dtype, rows * width),
+      "a norm's residual and sum like its input");
   expect(in.residual.empty() || !sum.empty(), "a place for the sum with the residual");
   expect(empty_or_holds(stats, DType::f32, rows * stats_per_row(in.kind)),
          "norm statistics f32 [rows, 2] or [rows, 1]");
@@ -134,9 +136,9 @@ void CpuOps::head_norm_grad(const AttentionShape& shape, const Tensor& qkv, cons
   prepare();
   HeadNormCall call = head_norm_call(shape, qkv, q_weight, k_weight, rstd);
   expect(holds(dqkv, qkv.dtype, qkv.elements()), "the gradient of qkv like qkv");
-  expect(holds(dq_weight, DType::f32, shape.head_dim) &&
-             holds(dk_weight, DType::f32, shape.head_dim),
-         "gradients of the head norm weights f32 [head_dim]");
+  expect(
+      holds(dq_weight, DType::f32, shape.head_dim) && holds(dk_weight, DType::f32, shape.head_dim),
+      "gradients of the head norm weights f32 [head_dim]");
   call.out = dqkv.data;
   call.dq_weight = data_of<float>(dq_weight);
   call.dk_weight = data_of<float>(dk_weight);

@@ -8,10 +8,10 @@ namespace rankine {
 namespace {
 
 dnnl::memory::desc matrix(int64_t rows, int64_t columns, DType dtype, bool transposed) {
-  const auto type = dtype == DType::bf16 ? dnnl::memory::data_type::bf16
-                                         : dnnl::memory::data_type::f32;
-  const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, rows}
-                                                : dnnl::memory::dims{columns, 1};
+  const auto type =
+      dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  const dnnl::memory::dims strides =
+      transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1};
   return {{rows, columns}, type, strides};
 }
 

@@ -8,10 +8,10 @@ namespace rankine {
 namespace {
 
 dnnl::memory::desc matrix(int64_t rows, int64_t columns, DType dtype, bool transposed) {
-  const auto type = dtype == DType::bf16 ? dnnl::memory::data_type::bf16
-                                         : dnnl::memory::data_type::f32;
-  const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, rows}
-                                                : dnnl::memory::dims{columns, 1};
+  const auto type =
+      dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  const dnnl::memory::dims strides =
+      transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1};
   return {{rows, columns}, type, strides};
 }
 
@@ -35,8 +35,8 @@ dnnl_primitive_desc* describe_product(const Product& p, dnnl_engine* engine, boo
       attributes.set_post_ops(sum);
     }
     const auto describe = [&] {
-      return p.bias ? dnnl::matmul::primitive_desc(borrowed, a, b, matrix(1, p.n, p.input, false), c,
-                                                   attributes)
+      return p.bias ? dnnl::matmul::primitive_desc(borrowed, a, b, matrix(1, p.n, p.input, false),
+                                                   c, attributes)
                     : dnnl::matmul::primitive_desc(borrowed, a, b, c, attributes);
     };
     dnnl::matmul::primitive_desc best = describe();

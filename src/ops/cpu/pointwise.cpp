@@ -10,11 +10,16 @@ namespace {
 // The bits of `value` as an element of this type.
 uint64_t pattern_of(float value, DType dtype) {
   switch (dtype) {
-    case DType::f64: return std::bit_cast<uint64_t>(static_cast<double>(value));
-    case DType::f32: return std::bit_cast<uint32_t>(value);
-    case DType::bf16: return from_float<Bf16>(value).bits;
-    case DType::f16: return from_float<F16>(value).bits;
-    default: fail(ErrorKind::internal, "no fill for elements of type {}", dtype_name(dtype));
+    case DType::f64:
+      return std::bit_cast<uint64_t>(static_cast<double>(value));
+    case DType::f32:
+      return std::bit_cast<uint32_t>(value);
+    case DType::bf16:
+      return from_float<Bf16>(value).bits;
+    case DType::f16:
+      return from_float<F16>(value).bits;
+    default:
+      fail(ErrorKind::internal, "no fill for elements of type {}", dtype_name(dtype));
   }
 }
 
@@ -37,8 +42,8 @@ void CpuOps::cast(const Tensor& from, Tensor to) {
 
 void CpuOps::fill(Tensor x, float value) {
   prepare();
-  kernels_.elements.fill(x.data, pattern_of(value, x.dtype),
-                         static_cast<int>(dtype_bytes(x.dtype)), x.elements(), threads_);
+  kernels_.elements.fill(x.data, pattern_of(value, x.dtype), static_cast<int>(dtype_bytes(x.dtype)),
+                         x.elements(), threads_);
 }
 
 void CpuOps::fill_normal(Tensor x, RandomKey key, uint64_t first_index, float std) {
@@ -76,9 +81,12 @@ void CpuOps::activation(ActivationKind kind, const Tensor& pre, Tensor y) {
   const ActivationCall call{rows, width, pre.data, y.data, nullptr, threads_};
   const int storage = storage_of(y.dtype);
   switch (kind) {
-    case ActivationKind::gelu_exact: return kernels_.activations.gelu_exact[storage](call);
-    case ActivationKind::gelu_tanh: return kernels_.activations.gelu_tanh[storage](call);
-    case ActivationKind::swiglu: return kernels_.activations.swiglu[storage](call);
+    case ActivationKind::gelu_exact:
+      return kernels_.activations.gelu_exact[storage](call);
+    case ActivationKind::gelu_tanh:
+      return kernels_.activations.gelu_tanh[storage](call);
+    case ActivationKind::swiglu:
+      return kernels_.activations.swiglu[storage](call);
   }
 }
 
@@ -92,9 +100,12 @@ void CpuOps::activation_grad(ActivationKind kind, const Tensor& pre, Tensor dy_t
   const ActivationCall call{rows, width, pre.data, dy_to_y.data, dpre.data, threads_};
   const int storage = storage_of(dy_to_y.dtype);
   switch (kind) {
-    case ActivationKind::gelu_exact: return kernels_.activations.gelu_exact_grad[storage](call);
-    case ActivationKind::gelu_tanh: return kernels_.activations.gelu_tanh_grad[storage](call);
-    case ActivationKind::swiglu: return kernels_.activations.swiglu_grad[storage](call);
+    case ActivationKind::gelu_exact:
+      return kernels_.activations.gelu_exact_grad[storage](call);
+    case ActivationKind::gelu_tanh:
+      return kernels_.activations.gelu_tanh_grad[storage](call);
+    case ActivationKind::swiglu:
+      return kernels_.activations.swiglu_grad[storage](call);
   }
 }
 
@@ -163,8 +174,7 @@ void CpuOps::embed(const Embedding& e, const Tensor& token_table, const Tensor& 
 }
 
 void CpuOps::embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_table,
-                        bool accumulate_tokens, Tensor dposition_table,
-                        bool accumulate_positions) {
+                        bool accumulate_tokens, Tensor dposition_table, bool accumulate_positions) {
   prepare();
   const int64_t rows = rows_of(dy), width = width_of(dy);
   check_indices(e.ids, rows, rows_of(dtoken_table), 0);
@@ -224,7 +234,9 @@ void CpuOps::sum_squares(const Tensor& x, Tensor total, bool accumulate) {
                             workspace(sum_workspace(x.elements())), threads_);
 }
 
-size_t CpuOps::sum_workspace(int64_t elements) const { return kernels_.sums.workspace(elements); }
+size_t CpuOps::sum_workspace(int64_t elements) const {
+  return kernels_.sums.workspace(elements);
+}
 
 void CpuOps::adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
                    Tensor variance, Tensor compute) {

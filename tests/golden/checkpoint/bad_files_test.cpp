@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "checkpoint/json.h"
 #include "checkpoint/safetensors.h"
-#include "golden_folder.h"
+#include "golden_models.h"
 #include "support/errors.h"
 
 namespace rankine {

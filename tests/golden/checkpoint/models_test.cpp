@@ -4,7 +4,7 @@
 #include "checkpoint/hf_names.h"
 #include "checkpoint/hf_source.h"
 #include "checkpoint/json.h"
-#include "golden_folder.h"
+#include "golden_models.h"
 #include "ops/ops.h"
 #include "support/errors.h"
 #include "support/host_weights.h"

@@ -212,8 +212,7 @@ TEST_F(HfModelTest, RoundsToNearestEvenAndRefusesOverflow) {
 }
 
 TEST_F(HfModelTest, ReplacesOnlyItsOwnExports) {
-  const fs::path tokenizer = folder.write("tokenizer.json", "{}");
-  export_model(gpt2, {.dtype = DType::f32, .extra_files = {tokenizer}});
+  export_model(gpt2, {.dtype = DType::f32, .extra_files = {{"tokenizer.json", "{}"}}});
   EXPECT_EQ(read_text(model / "tokenizer.json"), "{}");
   export_model(gpt2);
   EXPECT_FALSE(fs::exists(model / "tokenizer.json"));

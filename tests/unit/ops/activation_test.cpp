@@ -13,14 +13,19 @@ int64_t pre_width(ActivationKind kind, int64_t width) {
 
 Values reference(ActivationKind kind, const Values& pre, int64_t width) {
   Values y;
-  const auto stride = static_cast<size_t>(pre_width(kind, width)), columns = static_cast<size_t>(width);
+  const auto stride = static_cast<size_t>(pre_width(kind, width)),
+             columns = static_cast<size_t>(width);
   for (size_t row = 0; row < pre.size(); row += stride)
     for (size_t c = 0; c < columns; ++c) {
       const double x = pre[row + c];
       const double cubic = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
       switch (kind) {
-        case ActivationKind::gelu_exact: y.push_back(x * std::erfc(-x / std::sqrt(2)) / 2); break;
-        case ActivationKind::gelu_tanh: y.push_back(x * (1 + std::tanh(cubic)) / 2); break;
+        case ActivationKind::gelu_exact:
+          y.push_back(x * std::erfc(-x / std::sqrt(2)) / 2);
+          break;
+        case ActivationKind::gelu_tanh:
+          y.push_back(x * (1 + std::tanh(cubic)) / 2);
+          break;
         case ActivationKind::swiglu:
           y.push_back(x / (1 + std::exp(-x)) * pre[row + columns + c]);
           break;

@@ -9,9 +9,9 @@ namespace rankine::test {
 
 struct ReferenceAttention {
   AttentionShape shape;
-  std::vector<double> qkv;           // [B*T, (H+2K) D]
-  std::vector<double> out, lse;      // [B*T, H D], [B, H, T] in log2
-  std::vector<double> probability;   // [B, H, T, T]
+  std::vector<double> qkv;          // [B*T, (H+2K) D]
+  std::vector<double> out, lse;     // [B*T, H D], [B, H, T] in log2
+  std::vector<double> probability;  // [B, H, T, T]
 
   size_t column(int64_t b, int64_t t, int64_t column_head) const {
     return static_cast<size_t>((b * shape.tokens + t) * shape.qkv_width() +
@@ -28,8 +28,7 @@ struct ReferenceAttention {
   bool visible(int64_t i, int64_t j) const {
     return j <= i && (shape.window == 0 || j > i - shape.window);
   }
-  double dot(const std::vector<double>& a, size_t i, const std::vector<double>& b,
-             size_t j) const {
+  double dot(const std::vector<double>& a, size_t i, const std::vector<double>& b, size_t j) const {
     double sum = 0;
     for (size_t d = 0; d < static_cast<size_t>(shape.head_dim); ++d) sum += a[i + d] * b[j + d];
     return sum;

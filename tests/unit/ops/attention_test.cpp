@@ -9,7 +9,7 @@ using Values = std::vector<double>;
 // Batch, tokens, heads, kv_heads, head_dim, window: ragged lengths, grouped heads, every head size
 // that needs padding somewhere, windows smaller and larger than a tile.
 const AttentionShape all_shapes[] = {
-    {1, 1, 1, 1, 8, 0},     {2, 37, 2, 2, 16, 0},   {1, 130, 4, 2, 64, 0}, {1, 300, 2, 1, 80, 0},
+    {1, 1, 1, 1, 8, 0},     {2, 37, 2, 2, 16, 0},    {1, 130, 4, 2, 64, 0}, {1, 300, 2, 1, 80, 0},
     {1, 257, 6, 2, 32, 17}, {1, 200, 2, 2, 128, 64}, {1, 61, 1, 1, 256, 0}, {1, 97, 3, 3, 96, 5},
     {1, 10, 2, 1, 20, 0},   {1, 400, 1, 1, 8, 130},  {1, 129, 1, 1, 64, 1}, {2, 144, 8, 2, 40, 50}};
 
@@ -94,8 +94,8 @@ TEST_P(AttentionTest, gradient) {
 
 TEST_P(AttentionTest, results_do_not_depend_on_the_number_of_threads) {
   const DType dtype = GetParam();
-  for (const AttentionShape& s : {AttentionShape{1, 300, 4, 2, 64, 0},
-                                  AttentionShape{1, 500, 1, 1, 32, 100}})
+  for (const AttentionShape& s :
+       {AttentionShape{1, 300, 4, 2, 64, 0}, AttentionShape{1, 500, 1, 1, 32, 100}})
     for (const InstructionSet& set : instruction_sets()) {
       SCOPED_TRACE(label(set, dtype, s));
       const Memory qkv = qkv_of(s), dout = random_memory(dtype, out_shape(s), 13);

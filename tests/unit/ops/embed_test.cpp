@@ -7,7 +7,9 @@ constexpr int64_t vocabulary = 13, positions = 9, rows = 12;
 const Ops::Embedding base{.ids = {}, .tokens = 6, .first_position = 2};
 const std::vector<int32_t> ids{0, 12, 3, 3, 7, 3, 12, 1, 0, 5, 3, 11};
 
-size_t position_of(size_t row) { return static_cast<size_t>(base.first_position) + row % 6; }
+size_t position_of(size_t row) {
+  return static_cast<size_t>(base.first_position) + row % 6;
+}
 
 TEST(Embed, AddsTheRowsOfBothTables) {
   on_all([](Ops& ops, DType dtype) {
@@ -42,7 +44,8 @@ TEST(EmbedGrad, SumsTheRowsOfEachToken) {
       Ops::Embedding e = base;
       e.ids = rows_of_tokens;
       const Values contents = dy.values();
-      Values tokens(static_cast<size_t>(vocabulary * width)), places(static_cast<size_t>(positions * width));
+      Values tokens(static_cast<size_t>(vocabulary * width)),
+          places(static_cast<size_t>(positions * width));
       const auto columns = static_cast<size_t>(width);
       for (size_t i = 0; i < contents.size(); ++i) {
         tokens[static_cast<size_t>(ids[i / columns]) * columns + i % columns] += contents[i];
@@ -79,7 +82,8 @@ TEST(Embed, RefusesIdsAndPositionsOutsideTheTables) {
   const Owned y(DType::f32, {rows, 4}), too_large = indices(ids);
   EXPECT_THROW(ops->embed({.ids = too_large}, tokens, {}, y), Error);
   const Owned zeros = indices(std::vector<int32_t>(rows, 0));
-  EXPECT_THROW(ops->embed({.ids = zeros, .tokens = 6, .first_position = 4}, tokens, places, y), Error);
+  EXPECT_THROW(ops->embed({.ids = zeros, .tokens = 6, .first_position = 4}, tokens, places, y),
+               Error);
 }
 
 }  // namespace

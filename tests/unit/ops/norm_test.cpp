@@ -80,8 +80,8 @@ TEST(Norm, AgreesWithF64) {
     ops.norm(t.inputs(), {}, y, t.stats);
     expect_near(t.stats.values(), reference_stats(t.kind, t.sizes, t.x.values()),
                 {.steps = 64, .magnitude = 2});
-    const Values expected = reference_norm(t.kind, t.sizes, t.x.values(), t.weight.values(),
-                                           t.bias_values());
+    const Values expected =
+        reference_norm(t.kind, t.sizes, t.x.values(), t.weight.values(), t.bias_values());
     expect_near(y.values(), expected, {dtype, 64, 4});
 
     const Owned again(dtype, t.x.tensor().shape), without(dtype, t.x.tensor().shape);
@@ -124,11 +124,11 @@ TEST(Norm, GradientAgreesWithDifferences) {
     expect_gradient(dx.values(), x, [&](const Values& a) { return loss(a, weight, bias); },
                     {dtype, 128, 4});
     const Tolerance sums{DType::f32, 64, std::sqrt(static_cast<double>(t.sizes.rows)) * 4};
-    expect_gradient(dweight.values(), weight, [&](const Values& b) { return loss(x, b, bias); },
-                    sums);
+    expect_gradient(
+        dweight.values(), weight, [&](const Values& b) { return loss(x, b, bias); }, sums);
     if (t.kind == NormKind::layer)
-      expect_gradient(dbias.values(), bias, [&](const Values& c) { return loss(x, weight, c); },
-                      sums);
+      expect_gradient(
+          dbias.values(), bias, [&](const Values& c) { return loss(x, weight, c); }, sums);
   });
 }
 

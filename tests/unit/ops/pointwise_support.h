@@ -55,7 +55,8 @@ struct Tolerance {
   double magnitude = 1;
   double allowed(double expected) const {
     const double smallest_half = dtype == DType::f16 ? 0x1p-25 : 0;
-    return rounding(dtype) * 1.01 * std::abs(expected) + steps * 0x1p-24 * magnitude + smallest_half;
+    return rounding(dtype) * 1.01 * std::abs(expected) + steps * 0x1p-24 * magnitude +
+           smallest_half;
   }
 };
 

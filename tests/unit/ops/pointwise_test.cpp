@@ -60,7 +60,8 @@ TEST(Add, AgreesWithF64AlsoInPlace) {
 
 TEST(BiasGrad, AgreesWithF64AndAccumulates) {
   on_all([](Ops& ops, DType dtype) {
-    for (const auto& [rows, width] : {std::array<int64_t, 2>{1, 16}, {3, 20}, {257, 33}, {70, 8192}}) {
+    for (const auto& [rows, width] :
+         {std::array<int64_t, 2>{1, 16}, {3, 20}, {257, 33}, {70, 8192}}) {
       const Owned dy = random_tensor(dtype, {rows, width}, 1), db(DType::f32, {width});
       const Workspace space(ops, ops.linear_workspace(rows, 16, width, dtype));
       Values expected(static_cast<size_t>(width));

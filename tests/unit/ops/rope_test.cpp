@@ -7,9 +7,10 @@ struct RopeCase {
   RopeShape shape;
   int64_t rows, width, positions;
 };
-const RopeCase cases[] = {{{.tokens = 5, .first_position = 3, .rotated_heads = 3, .head_dim = 8}, 10, 40, 8},
-                          {{.tokens = 7, .rotated_heads = 2, .head_dim = 20}, 7, 60, 9},
-                          {{.tokens = 40, .rotated_heads = 6, .head_dim = 64}, 80, 512, 40}};
+const RopeCase cases[] = {
+    {{.tokens = 5, .first_position = 3, .rotated_heads = 3, .head_dim = 8}, 10, 40, 8},
+    {{.tokens = 7, .rotated_heads = 2, .head_dim = 20}, 7, 60, 9},
+    {{.tokens = 40, .rotated_heads = 6, .head_dim = 64}, 80, 512, 40}};
 
 Owned angle_table(const RopeCase& c) {
   const int64_t half = c.shape.head_dim / 2;
@@ -30,7 +31,8 @@ Values reference(const RopeCase& c, const Values& table, const Values& qkv) {
     for (int64_t h = 0; h < c.shape.rotated_heads; ++h)
       for (int64_t i = 0; i < half; ++i) {
         const int64_t position = c.shape.first_position + r % c.shape.tokens;
-        const auto a = static_cast<size_t>(r * c.width + h * dim + i), b = a + static_cast<size_t>(half);
+        const auto a = static_cast<size_t>(r * c.width + h * dim + i),
+                   b = a + static_cast<size_t>(half);
         const auto at = static_cast<size_t>(position * dim + i);
         const double cosine = table[at], sine = table[at + static_cast<size_t>(half)];
         out[a] = qkv[a] * cosine - qkv[b] * sine;

@@ -46,17 +46,25 @@ class Memory {
 
 inline float element(const Tensor& x, int64_t i) {
   switch (x.dtype) {
-    case DType::bf16: return to_float(static_cast<const Bf16*>(x.data)[i]);
-    case DType::f16: return to_float(static_cast<const F16*>(x.data)[i]);
-    default: return static_cast<const float*>(x.data)[i];
+    case DType::bf16:
+      return to_float(static_cast<const Bf16*>(x.data)[i]);
+    case DType::f16:
+      return to_float(static_cast<const F16*>(x.data)[i]);
+    default:
+      return static_cast<const float*>(x.data)[i];
   }
 }
 
 inline void set_element(const Tensor& x, int64_t i, float value) {
   switch (x.dtype) {
-    case DType::bf16: static_cast<Bf16*>(x.data)[i] = from_float<Bf16>(value); break;
-    case DType::f16: static_cast<F16*>(x.data)[i] = from_float<F16>(value); break;
-    default: static_cast<float*>(x.data)[i] = value;
+    case DType::bf16:
+      static_cast<Bf16*>(x.data)[i] = from_float<Bf16>(value);
+      break;
+    case DType::f16:
+      static_cast<F16*>(x.data)[i] = from_float<F16>(value);
+      break;
+    default:
+      static_cast<float*>(x.data)[i] = value;
   }
 }
 
@@ -85,7 +93,8 @@ inline double rounding(DType dtype) {
 
 // Every element within `tolerance` x the largest reference magnitude, or x `floor` if that is more.
 inline testing::AssertionResult near(const std::vector<double>& got,
-                                     const std::vector<double>& reference, double tolerance, double floor = 0) {
+                                     const std::vector<double>& reference, double tolerance,
+                                     double floor = 0) {
   if (got.size() != reference.size())
     return testing::AssertionFailure() << got.size() << " values, expected " << reference.size();
   double largest = floor;
@@ -93,8 +102,8 @@ inline testing::AssertionResult near(const std::vector<double>& got,
   for (size_t i = 0; i < got.size(); ++i)
     if (!(std::abs(got[i] - reference[i]) <= tolerance * largest))
       return testing::AssertionFailure()
-             << "element " << i << " is " << got[i] << ", expected " << reference[i]
-             << " within " << tolerance << " x " << largest;
+             << "element " << i << " is " << got[i] << ", expected " << reference[i] << " within "
+             << tolerance << " x " << largest;
   return testing::AssertionSuccess();
 }
 

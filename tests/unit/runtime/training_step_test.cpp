@@ -77,7 +77,11 @@ TEST_P(Gradients, DoNotDependOnHowTheBatchIsCutOrScheduled) {
   ASSERT_EQ(whole.size(), cut.size());
   for (size_t i = 0; i < whole.size(); ++i) {
     EXPECT_NEAR(cut[i], whole[i], 1e-5 + 1e-4 * std::abs(whole[i])) << "element " << i;
-    EXPECT_EQ(late[i], cut[i]) << "the same sums in the same order, element " << i;
+    // A tied matrix sums its two uses in the order the schedule brings them; all else in one order.
+    if (config.tied)
+      EXPECT_NEAR(late[i], cut[i], 1e-6 + 1e-5 * std::abs(cut[i])) << "element " << i;
+    else
+      EXPECT_EQ(late[i], cut[i]) << "element " << i;
   }
 }
 

@@ -10,7 +10,9 @@ struct Slope {
   float value, derivative;
 };
 
-[[gnu::always_inline]] inline float sigmoid(float x) { return 1.0f / (1.0f + exp_fast(-x)); }
+[[gnu::always_inline]] inline float sigmoid(float x) {
+  return 1.0f / (1.0f + exp_fast(-x));
+}
 
 struct GeluExact {  // x Phi(x) with the normal distribution's Phi
   [[gnu::always_inline]] static float value(float x) {
@@ -74,8 +76,8 @@ void activate_grad(const ActivationCall& call) {
 template <class Body>
 void for_gated_blocks(const ActivationCall& call, const Body& body) {
   const int64_t pieces = blocks_of(call.width, block_elements), tasks = call.rows * pieces;
-#pragma omp parallel for schedule(static) num_threads(call.threads) \
-    if (call.rows * call.width > block_elements)
+#pragma omp parallel for schedule(static) \
+    num_threads(call.threads) if (call.rows * call.width > block_elements)
   for (int64_t t = 0; t < tasks; ++t) {
     const int64_t row = t / pieces, first = t % pieces * block_elements;
     body(2 * row * call.width + first, row * call.width + first,
@@ -133,16 +135,16 @@ void swiglu_grad(const ActivationCall& call) {
 }  // namespace
 
 ActivationKernels activation_kernels() {
-  return {.gelu_exact = {activate<float, GeluExact>, activate<Bf16, GeluExact>,
-                         activate<F16, GeluExact>},
-          .gelu_tanh = {activate<float, GeluTanh>, activate<Bf16, GeluTanh>,
-                        activate<F16, GeluTanh>},
-          .swiglu = {swiglu<float>, swiglu<Bf16>, swiglu<F16>},
-          .gelu_exact_grad = {activate_grad<float, GeluExact>, activate_grad<Bf16, GeluExact>,
-                              activate_grad<F16, GeluExact>},
-          .gelu_tanh_grad = {activate_grad<float, GeluTanh>, activate_grad<Bf16, GeluTanh>,
-                             activate_grad<F16, GeluTanh>},
-          .swiglu_grad = {swiglu_grad<float>, swiglu_grad<Bf16>, swiglu_grad<F16>}};
+  return {
+      .gelu_exact = {activate<float, GeluExact>, activate<Bf16, GeluExact>,
+                     activate<F16, GeluExact>},
+      .gelu_tanh = {activate<float, GeluTanh>, activate<Bf16, GeluTanh>, activate<F16, GeluTanh>},
+      .swiglu = {swiglu<float>, swiglu<Bf16>, swiglu<F16>},
+      .gelu_exact_grad = {activate_grad<float, GeluExact>, activate_grad<Bf16, GeluExact>,
+                          activate_grad<F16, GeluExact>},
+      .gelu_tanh_grad = {activate_grad<float, GeluTanh>, activate_grad<Bf16, GeluTanh>,
+                         activate_grad<F16, GeluTanh>},
+      .swiglu_grad = {swiglu_grad<float>, swiglu_grad<Bf16>, swiglu_grad<F16>}};
 }
 
 }  // namespace rankine::RANKINE_ISA

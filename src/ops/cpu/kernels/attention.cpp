@@ -13,13 +13,13 @@ size_t workspace(const AttentionCall& call) {
 }  // namespace
 
 AttentionKernels attention_kernels() {
-  return {.attention = {attention_forward<float>, attention_forward<Bf16>, attention_forward<F16>},
-          .attention_grad = {attention_backward<float>, attention_backward<Bf16>,
-                             attention_backward<F16>},
-          .attention_cached = {attention_cached<float>, attention_cached<Bf16>,
-                               attention_cached<F16>},
-          .workspace = {workspace<float>, workspace<Bf16>, workspace<F16>},
-          .cached_workspace = cached_workspace};
+  return {
+      .attention = {attention_forward<float>, attention_forward<Bf16>, attention_forward<F16>},
+      .attention_grad = {attention_backward<float>, attention_backward<Bf16>,
+                         attention_backward<F16>},
+      .attention_cached = {attention_cached<float>, attention_cached<Bf16>, attention_cached<F16>},
+      .workspace = {workspace<float>, workspace<Bf16>, workspace<F16>},
+      .cached_workspace = cached_workspace};
 }
 
 }  // namespace rankine::RANKINE_ISA

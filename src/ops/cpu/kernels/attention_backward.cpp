@@ -60,9 +60,8 @@ class Backward {
       for (int64_t k = 0; k < call_.tokens; k += key_tile) {
         load_keys(k);
         const int64_t keys = smaller_of(key_tile, call_.tokens - k);
-        const int64_t end = call_.window > 0
-                                ? smaller_of(call_.tokens, k + keys - 1 + call_.window)
-                                : call_.tokens;
+        const int64_t end =
+            call_.window > 0 ? smaller_of(call_.tokens, k + keys - 1 + call_.window) : call_.tokens;
         for (int64_t q = k / query_tile * query_tile; q < end; q += query_tile) tile(k, keys, q);
       }
       write(head, dq_, scale_);
@@ -163,7 +162,8 @@ class Backward {
       from_[g] = larger_of(0, k + i - register_rows - q) / lanes * lanes;
       to_[g] = round_up(last_query(k + last, q, queries) + register_rows, lanes);
       to_[g] = smaller_of(to_[g], query_tile);
-      for (int64_t r = i; r <= last; ++r) derive_row(g, r, k + r - q, last_query(k + r, q, queries), q);
+      for (int64_t r = i; r <= last; ++r)
+        derive_row(g, r, k + r - q, last_query(k + r, q, queries), q);
     }
   }
 
@@ -238,8 +238,7 @@ class Backward {
         const int64_t rows = smaller_of(register_rows, queries - j);
         const int64_t low = first_key(call_.window, q + j) - k;
         const int64_t from = larger_of(0, low) / Path::depth;
-        const int64_t to =
-            round_up(smaller_of(keys, q + j + rows - k), Path::depth) / Path::depth;
+        const int64_t to = round_up(smaller_of(keys, q + j + rows - k), Path::depth) / Path::depth;
         if (to <= from) continue;
         multiply_group<Path>({.a = ds + from * query_tile + j,
                               .a_row = 1,

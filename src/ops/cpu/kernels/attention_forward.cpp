@@ -60,14 +60,13 @@ class Forward {
     const int64_t kv_head = pair % call_.kv_heads, group = call_.heads / call_.kv_heads;
     batch_ = pair / call_.kv_heads;
     const int64_t begin = part_begin(division, part) * query_tile;
-    const int64_t end =
-        smaller_of(part_begin(division, part + 1) * query_tile, call_.tokens);
+    const int64_t end = smaller_of(part_begin(division, part + 1) * query_tile, call_.tokens);
     if (begin >= end) return;
     const int64_t first = first_key(call_.window, begin) / key_tile * key_tile;
     pack_columns<Path>(head_rows(call_.heads + kv_head, first, round_up(end, key_tile)), keys_);
-    pack_depth<Path>(head_rows(call_.heads + call_.kv_heads + kv_head, first,
-                               round_up(end, key_tile)),
-                     0, capacity_, values_);
+    pack_depth<Path>(
+        head_rows(call_.heads + call_.kv_heads + kv_head, first, round_up(end, key_tile)), 0,
+        capacity_, values_);
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
       for (int64_t q = begin; q < end; q += query_tile)
         block(head, q, smaller_of(query_tile, end - q));

@@ -78,8 +78,7 @@ static inline void fill_panel(uint32_t* to, const Bf16* x, const Bf16* next, int
     return;
   }
 #pragma omp simd
-  for (int64_t d = 0; d < count; ++d)
-    to[d] = x[d].bits | static_cast<uint32_t>(next[d].bits) << 16;
+  for (int64_t d = 0; d < count; ++d) to[d] = x[d].bits | static_cast<uint32_t>(next[d].bits) << 16;
 }
 
 // Right operand, contracted over rows: to[padded / panel][(row - origin) / depth][panel], with

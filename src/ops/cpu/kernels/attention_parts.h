@@ -9,7 +9,8 @@ constexpr float masked_score = -1e30f;  // far below first_maximum: its probabil
 constexpr float first_maximum = -1e20f;
 constexpr float log2_e = 1.44269504f;
 
-// Hands out pieces of a thread's workspace in order, each 64-aligned. With base null it only counts.
+// Hands out pieces of a thread's workspace in order, each 64-aligned. With base null it only
+// counts.
 struct Carver {
   char* base;
   int64_t used = 0;

@@ -60,8 +60,7 @@ template <class Path, int rows, int vectors>
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j)
-      sums[i][j] =
-          tile.accumulate ? load(tile.c + i * tile.c_row + j * lanes) : Floats{};
+      sums[i][j] = tile.accumulate ? load(tile.c + i * tile.c_row + j * lanes) : Floats{};
   const auto* a = tile.a;
   const auto* b = tile.b;
   for (int k = 0; k < tile.words; ++k, a += tile.a_step, b += panel) {
@@ -84,16 +83,23 @@ template <class Path, int vectors>
 [[gnu::noinline]] static void multiply_rows(const Tile<typename Path::Word>& tile, int rows) {
   static_assert(register_rows == 6, "one case per number of rows");
   switch (rows) {
-    case 6: return multiply<Path, 6, vectors>(tile);
-    case 5: return multiply<Path, 5, vectors>(tile);
-    case 4: return multiply<Path, 4, vectors>(tile);
-    case 3: return multiply<Path, 3, vectors>(tile);
-    case 2: return multiply<Path, 2, vectors>(tile);
-    default: return multiply<Path, 1, vectors>(tile);
+    case 6:
+      return multiply<Path, 6, vectors>(tile);
+    case 5:
+      return multiply<Path, 5, vectors>(tile);
+    case 4:
+      return multiply<Path, 4, vectors>(tile);
+    case 3:
+      return multiply<Path, 3, vectors>(tile);
+    case 2:
+      return multiply<Path, 2, vectors>(tile);
+    default:
+      return multiply<Path, 1, vectors>(tile);
   }
 }
 
-// One group of 1..register_rows rows times one panel of which `columns` (at least one vector) count.
+// One group of 1..register_rows rows times one panel of which `columns` (at least one vector)
+// count.
 template <class Path>
 [[gnu::always_inline]] static inline void multiply_group(const Tile<typename Path::Word>& tile,
                                                          int rows, int64_t columns) {

@@ -7,8 +7,12 @@ namespace rankine::RANKINE_ISA {
 
 constexpr int64_t block_elements = 4096;  // smaller work than this stays on one thread
 
-static inline int64_t blocks_of(int64_t count, int64_t block) { return (count + block - 1) / block; }
-static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t blocks_of(int64_t count, int64_t block) {
+  return (count + block - 1) / block;
+}
+static inline int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 // body(first, count) for each block of block_elements, in parallel.
 template <class Body>
@@ -58,6 +62,23 @@ static inline void combine_slabs(const float* partial, int64_t slabs, int64_t st
 #pragma omp simd
     for (int64_t c = 0; c < width; ++c) to[c] += from[c];
   }
+}
+
+// The sum over [0, count) of term(i) in 32 interleaved partial sums: the same order on every
+// instruction set, in independent chains of additions.
+template <class Term>
+[[gnu::always_inline]] static inline float lane_sum(int64_t count, const Term& term) {
+  constexpr int64_t lanes = 32;
+  float sums[lanes] = {};
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+#pragma omp simd
+    for (int64_t l = 0; l < lanes; ++l) sums[l] += term(i + l);
+  }
+  for (int64_t l = 0; i + l < count; ++l) sums[l] += term(i + l);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t l = 0; l < half; ++l) sums[l] += sums[l + half];
+  return sums[0];
 }
 
 }  // namespace rankine::RANKINE_ISA

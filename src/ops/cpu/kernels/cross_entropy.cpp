@@ -24,13 +24,10 @@ double exp_sum(const S* x, int64_t count, float most) {
   double total = 0;
   for (int64_t first = 0; first < count; first += block) {
     const S* from = x + first;
-    const int64_t n = smaller(block, count - first);
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) {
+    const float sum = lane_sum(smaller(block, count - first), [from, most](int64_t i) {
       const float v = up(from[i]) - most;
-      sum += v == v ? exp_fast(v) : v;
-    }
+      return v == v ? exp_fast(v) : v;
+    });
     total += static_cast<double>(sum);
   }
   return total;

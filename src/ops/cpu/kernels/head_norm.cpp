@@ -10,9 +10,7 @@ namespace {
 // Returns 1/rms of the head.
 template <class S>
 float normalize_head(const S* x, const S* weight, float epsilon, int64_t head_dim, S* y) {
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (int64_t d = 0; d < head_dim; ++d) squares += up(x[d]) * up(x[d]);
+  const float squares = lane_sum(head_dim, [x](int64_t d) { return up(x[d]) * up(x[d]); });
   const float scale = 1.0f / __builtin_sqrtf(squares / static_cast<float>(head_dim) + epsilon);
 #pragma omp simd
   for (int64_t d = 0; d < head_dim; ++d) down(y[d], up(x[d]) * scale * up(weight[d]));

@@ -27,17 +27,13 @@ void add_residual(const S* x, const S* residual, S* sum, int64_t width) {
 
 template <class S, bool layer>
 RowStats row_stats(const S* x, int64_t width, float epsilon) {
-  float mean = 0, squares = 0;
-  if constexpr (layer) {
-#pragma omp simd reduction(+ : mean)
-    for (int64_t c = 0; c < width; ++c) mean += up(x[c]);
-    mean /= static_cast<float>(width);
-  }
-#pragma omp simd reduction(+ : squares)
-  for (int64_t c = 0; c < width; ++c) {
+  float mean = 0;
+  if constexpr (layer)
+    mean = lane_sum(width, [x](int64_t c) { return up(x[c]); }) / static_cast<float>(width);
+  const float squares = lane_sum(width, [x, mean](int64_t c) {
     const float centred = up(x[c]) - mean;
-    squares += centred * centred;
-  }
+    return centred * centred;
+  });
   return {mean, 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + epsilon)};
 }
 

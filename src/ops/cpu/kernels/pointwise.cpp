@@ -57,8 +57,7 @@ void column_sums(const S* x, int64_t rows, int64_t width, float* sums) {
   for (; r + 4 <= rows; r += 4) {
     const S *a = x + r * width, *b = a + width, *c = b + width, *d = c + width;
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i)
-      sums[i] += (up(a[i]) + up(b[i])) + (up(c[i]) + up(d[i]));
+    for (int64_t i = 0; i < width; ++i) sums[i] += (up(a[i]) + up(b[i])) + (up(c[i]) + up(d[i]));
   }
   for (; r < rows; ++r) {
     const S* a = x + r * width;

@@ -94,6 +94,8 @@ void fill_normal(const FillNormalCall& call) {
 
 }  // namespace
 
-RandomKernels random_kernels() { return {.fill_normal = fill_normal}; }
+RandomKernels random_kernels() {
+  return {.fill_normal = fill_normal};
+}
 
 }  // namespace rankine::RANKINE_ISA

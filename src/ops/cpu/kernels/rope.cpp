@@ -32,6 +32,8 @@ void rope(const RopeCall& call) {
 
 }  // namespace
 
-RopeKernels rope_kernels() { return {.rope = {rope<float>, rope<Bf16>, rope<F16>}}; }
+RopeKernels rope_kernels() {
+  return {.rope = {rope<float>, rope<Bf16>, rope<F16>}};
+}
 
 }  // namespace rankine::RANKINE_ISA

@@ -19,7 +19,9 @@ struct F16 {
   return __builtin_bit_cast(float, bits);
 }
 
-[[gnu::always_inline]] static inline float up(float x) { return x; }
+[[gnu::always_inline]] static inline float up(float x) {
+  return x;
+}
 [[gnu::always_inline]] static inline float up(Bf16 x) {
   return float_of(static_cast<uint32_t>(x.bits) << 16);
 }
@@ -28,13 +30,16 @@ struct F16 {
   const uint32_t magnitude = x.bits & 0x7fffu, sign = (x.bits & 0x8000u) << 16;
   const uint32_t normal = (magnitude << 13) + (112u << 23);
   const uint32_t special = (magnitude << 13) + (224u << 23);  // infinities and NaNs
-  const uint32_t subnormal = bits_of(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
+  const uint32_t subnormal =
+      bits_of(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
   const uint32_t finite = magnitude < 0x400u ? subnormal : normal;
   return float_of((magnitude >= 0x7c00u ? special : finite) | sign);
 }
 
 // down(to, x): to = x rounded to nearest even; a NaN stays a quiet NaN.
-[[gnu::always_inline]] static inline void down(float& to, float x) { to = x; }
+[[gnu::always_inline]] static inline void down(float& to, float x) {
+  to = x;
+}
 [[gnu::always_inline]] static inline void down(Bf16& to, float x) {
   const uint32_t bits = bits_of(x), rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
   to.bits = static_cast<uint16_t>((x == x ? rounded : bits | 0x400000u) >> 16);

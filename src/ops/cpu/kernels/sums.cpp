@@ -40,8 +40,7 @@ void sum(const float* x, int64_t count, double* total, bool accumulate, void* sp
   const int64_t blocks = blocks_of(count, sum_block);
 #pragma omp parallel for schedule(static) num_threads(threads) if (blocks > 1)
   for (int64_t b = 0; b < blocks; ++b)
-    partial[b] =
-        block_sum<squares>(x + b * sum_block, smaller(sum_block, count - b * sum_block));
+    partial[b] = block_sum<squares>(x + b * sum_block, smaller(sum_block, count - b * sum_block));
   double joined = 0;
   for (int64_t b = 0; b < blocks; ++b) joined += partial[b];
   *total = accumulate ? *total + joined : joined;

@@ -53,8 +53,8 @@ struct HeadNormCall {
   int64_t rows, heads, kv_heads, head_dim;
   float epsilon;
   const void *qkv, *q_weight, *k_weight;
-  void* out;          // the gradient kernel works in place here (dqkv)
-  float* rstd;        // [rows, heads + kv_heads]; the gradient kernel reads it
+  void* out;    // the gradient kernel works in place here (dqkv)
+  float* rstd;  // [rows, heads + kv_heads]; the gradient kernel reads it
   float *dq_weight, *dk_weight;
   bool accumulate;
   void* workspace;
@@ -181,7 +181,7 @@ struct AdamWCall {
   void* compute;  // f32 entry: null
   int threads;
 };
-struct OptimizerKernels {  // optimizer.cpp
+struct OptimizerKernels {                   // optimizer.cpp
   void (*adamw[3])(const AdamWCall& call);  // indexed by the storage type of `compute`
 };
 

@@ -34,7 +34,9 @@ constexpr int lanes = vector_bytes / 4;
   __builtin_memcpy(to, &rounded, sizeof rounded);
 }
 
-[[gnu::always_inline]] static inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+[[gnu::always_inline]] static inline Floats larger(Floats a, Floats b) {
+  return a > b ? a : b;
+}
 [[gnu::always_inline]] static inline float largest(Floats x) {
   float best = x[0];
   for (int i = 1; i < lanes; ++i) best = x[i] > best ? x[i] : best;

@@ -1,19 +1,12 @@
 #pragma once
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
-// Where the reference models lie: $RANKINE_GOLDEN, else beside the source.
-namespace rankine::test {
+#include "support/golden.h"
 
-inline std::filesystem::path golden_folder() {
-  const char* given = std::getenv("RANKINE_GOLDEN");
-  return given != nullptr ? std::filesystem::path(given)
-                          : std::filesystem::path(RANKINE_SOURCE_DIR) / ".." / "shared" / "golden";
-}
+// The reference models in Hugging Face's layout.
+namespace rankine::test {
 
 // Sub-folders that hold a model, sorted; empty when the golden files are absent.
 inline std::vector<std::filesystem::path> golden_models() {
