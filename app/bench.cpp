@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "model_source.h"
+#include "ops/timed_ops.h"
 #include "runtime/options.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
@@ -22,6 +23,7 @@ struct BenchOptions {
   std::string model = "gpt2", precision = "f32,bf16", instruction_set;
   int64_t seq_length = 1024, micro_batch_size = 4, accumulation = 1, steps = 5, threads = 0;
   uint64_t memory_limit = 0;
+  bool profile = false;
   std::filesystem::path json;
 };
 
@@ -36,6 +38,8 @@ OptionTable declare(BenchOptions& o) {
   table.text({"precision"}, &o.precision, "comma-separated: f32, bf16, f16", "LIST");
   table.integer({"steps"}, &o.steps, "measured steps, after two to warm up; medians are reported",
                 {.least = 1});
+  table.flag({"profile"}, &o.profile,
+             "time every operation too, and print what the last step was made of");
   table.heading("Machine");
   declare_machine_options(table, o.threads, o.instruction_set);
   table.bytes({"memory-limit"}, &o.memory_limit,
@@ -94,10 +98,13 @@ double measure_adamw(Engine& engine, int rounds) {
 struct StepFigures {
   double seconds, tokens_per_second, mfu, peak_flops, adamw_bytes;
   uint64_t peak_bytes, planned_bytes, resident_bytes;
+  std::vector<TimedOps::Line> profile;
 };
 
 StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, DType dtype) {
-  const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
+  const auto cpu_ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
+  TimedOps timed(*cpu_ops);
+  Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
   const auto peak_ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
   const Program program = accumulation_program(static_cast<int>(o.accumulation));
   Engine engine(*ops, config,
@@ -124,6 +131,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   for (int64_t step = 1; step <= o.steps + 2; ++step) {
     const double peak = measure_matmul_flops(*peak_ops, dtype, 3);
     const double start = monotonic_seconds();
+    timed.reset();
     trainer.step(step, inputs, targets);
     const double taken = monotonic_seconds() - start;
     if (step == 1) resident = resident_memory().now - resident_before;
@@ -132,6 +140,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
     peaks.push_back(peak);
     shares.push_back(flops / taken / peak);
   }
+  const std::vector<TimedOps::Line> profile = timed.lines();
   return {median(seconds),
           static_cast<double>(tokens) / median(seconds),
           median(shares),
@@ -139,7 +148,15 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
           measure_adamw(engine, 7),
           engine.arena().peak_bytes(),
           engine.plan().peak_bytes(Tier::device),
-          resident};
+          resident,
+          profile};
+}
+
+void print_profile(const StepFigures& f) {
+  for (const TimedOps::Line& line : f.profile)
+    if (line.seconds > 0.0005 * f.seconds)
+      fmt::print("  {:<20} {:>6} calls {:>9.1f} ms {:>5.1f} %\n", line.name, line.calls,
+                 1e3 * line.seconds, 100 * line.seconds / f.seconds);
 }
 
 Json to_json(const StepFigures& f) {
@@ -194,6 +211,7 @@ int run_bench(const Arguments& arguments) {
                format_bytes(f.resident_bytes),
                100 * (static_cast<double>(f.resident_bytes) / static_cast<double>(f.planned_bytes) -
                       1));
+    print_profile(f);
     std::fflush(stdout);
   }
   if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <memory>
 #include <thread>
 #include <vector>
 
 #include "runtime/peak.h"
 #include "runtime/process.h"
+#include "tensor/arena.h"
 
 namespace rankine {
 namespace {
@@ -14,7 +14,7 @@ constexpr size_t stream_elements = size_t{24} << 20;
 
 struct Streams {
   float *p, *m, *v;
-  const float* g;
+  float* g;
 };
 
 void pass(const Streams& s, size_t begin, size_t end) {
@@ -39,12 +39,20 @@ void in_parts(size_t threads, Work&& work) {
 }  // namespace
 
 double measure_stream_bytes(int threads, int rounds) {
-  std::vector<std::unique_ptr<float[]>> arrays;
-  for (int i = 0; i < 4; ++i) arrays.push_back(std::make_unique_for_overwrite<float[]>(stream_elements));
-  const Streams s{arrays[0].get(), arrays[1].get(), arrays[2].get(), arrays[3].get()};
+  // An arena, for its huge pages: what is measured is memory, not address translation.
+  MemoryPlan plan;
+  for (const char* name : {"p", "m", "v", "g"})
+    plan.add({name, "measurement", stream_elements * sizeof(float)});
+  Arena arena(plan, Tier::device);
+  const auto take = [&](const char* name) {
+    return static_cast<float*>(
+        arena.take(name, DType::f32, Shape{static_cast<int64_t>(stream_elements)}).data);
+  };
+  const Streams s{take("p"), take("m"), take("v"), take("g")};
   const auto parts = static_cast<size_t>(std::max(1, threads));
   in_parts(parts, [&](size_t begin, size_t end) {
-    for (const auto& array : arrays) std::fill(array.get() + begin, array.get() + end, 1.0f);
+    std::fill(s.g + begin, s.g + end, 1.0f);
+    pass(s, begin, end);
   });
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {

@@ -1,6 +1,5 @@
-#include "checkpoint/hf_config.h"
-
 #include "base/error.h"
+#include "checkpoint/hf_config.h"
 
 // Any bytes as a config.json: a config that is written and read back equal, or Error{data}.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,5 @@
-#include "checkpoint/manifest.h"
-
 #include "base/error.h"
+#include "checkpoint/manifest.h"
 
 // Any bytes as a manifest.json: a manifest that is written and read back equal, or Error{data}.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,5 @@
-#include "checkpoint/safetensors.h"
-
 #include "base/error.h"
+#include "checkpoint/safetensors.h"
 
 // Any bytes as a safetensors file: a checked header or Error{data}.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

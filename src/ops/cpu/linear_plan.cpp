@@ -35,7 +35,7 @@ Product weight_grad_product(const LinearSizes& sizes, DType dtype, bool accumula
 
 LinearChunks chunks_of(const LinearSizes& sizes) {
   constexpr int64_t limit = (int64_t{64} << 20) / 4;
-  const int64_t rows = std::min<int64_t>(sizes.rows, 512);
+  const int64_t rows = std::min<int64_t>(sizes.rows, 2048);
   const int64_t fitting = limit / std::max(sizes.inputs, rows);
   return {rows, std::min(sizes.outputs, std::max<int64_t>(fitting / 64 * 64, 64))};
 }

@@ -20,7 +20,8 @@ class Refusals : public TrainingRun {
     for (const std::string& word : refusal.words) words += word + " ";
     EXPECT_EQ(done.code, refusal.code) << words << "\n" << done.err;
     EXPECT_NE(done.err.find(refusal.says), std::string::npos) << words << "\n" << done.err;
-    EXPECT_TRUE(done.err.starts_with("rankine: ")) << words << "\n" << done.err;
+    const size_t line = done.err.rfind("\nrankine: ");
+    EXPECT_TRUE(line != std::string::npos || done.err.starts_with("rankine: ")) << done.err;
   }
 };
 
@@ -91,7 +92,8 @@ TEST_F(Refusals, ADamagedCheckpointIsRefusedByName) {
   std::string bytes = read_text(file);
   bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
   write_text_atomically(file, bytes);
-  check({{"generate", "--model", at("run"), "--prompt", "x"}, 4, "rank-00000.safetensors"});
+  check({{"generate", "--model", at("run"), "--prompt", "x", "--max-tokens", "9"}, 4,
+         "rank-00000.safetensors"});
   check({{"train", "--resume", "--output", at("run"), "--steps", "3"}, 4,
          "rank-00000.safetensors"});
 }

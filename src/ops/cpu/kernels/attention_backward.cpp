@@ -100,6 +100,7 @@ class Backward {
     const float* lse = call_.lse + (batch_ * call_.heads + head) * call_.tokens;
     for (int64_t t = 0; t < call_.tokens; ++t) {
       const S *a = out.data + t * out.stride, *b = dout.data + t * dout.stride;
+      prefetch_row<false>(a + prefetch_distance * out.stride, call_.head_dim);
       float sum = 0;
 #pragma omp simd reduction(+ : sum)
       for (int64_t d = 0; d < call_.head_dim; ++d) sum += up(a[d]) * up(b[d]);
@@ -270,6 +271,7 @@ class Backward {
     S* to = static_cast<S*>(call_.dqkv) + batch_ * call_.tokens * width() +
             column_head * call_.head_dim;
     for (int64_t t = 0; t < call_.tokens; ++t, to += width(), gradient += padded_) {
+      prefetch_row<true>(to + prefetch_distance * width(), call_.head_dim);
 #pragma omp simd
       for (int64_t d = 0; d < call_.head_dim; ++d) down(to[d], gradient[d] * factor);
     }
