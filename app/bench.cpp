@@ -115,7 +115,6 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
                 peak_in_flight(program));
   require_memory(engine.plan(), o.memory_limit > 0 ? o.memory_limit : physical_memory(),
                  "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
-  const uint64_t resident_before = resident_memory().now;
   engine.allocate();
   engine.store().initialise(*ops, 1);
   Trainer trainer(engine.executor(), engine.store(), {program, {}, 1000, 1, dtype == DType::f16});
@@ -134,7 +133,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
     timed.reset();
     trainer.step(step, inputs, targets);
     const double taken = monotonic_seconds() - start;
-    if (step == 1) resident = resident_memory().now - resident_before;
+    if (step == 1) resident = resident_memory().now;
     if (step <= 2) continue;
     seconds.push_back(taken);
     peaks.push_back(peak);

@@ -10,11 +10,30 @@
 namespace rankine {
 namespace {
 
-std::string remedies(const TrainOptions& o) {
-  return fmt::format(
-      "to make it fit: a smaller --micro-batch-size (now {}) with more --accumulation, a smaller "
-      "--seq-length (now {}), a 16-bit --precision, or a smaller --model",
-      o.run.micro_batch_size, o.run.seq_length);
+ExecutorSetup training_setup(const TrainOptions& o, int64_t micro_batch, DType dtype) {
+  return {.shape = {micro_batch, o.run.seq_length},
+          .compute = dtype,
+          .purpose = Purpose::training,
+          .positions = o.run.seq_length};
+}
+
+// The nearest settings whose plan fits the limit: smaller micro-batches with the same global batch,
+// then also a 16-bit precision.
+std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config, DType dtype,
+                     uint64_t limit) {
+  uint64_t least = 0;
+  for (const DType candidate : {dtype, DType::bf16})
+    for (int64_t micro = o.run.micro_batch_size / 2; micro > 0; micro /= 2) {
+      if (o.run.global_batch_size % micro != 0) continue;
+      least = Engine(ops, config, training_setup(o, micro, candidate)).plan().peak_bytes(Tier::device);
+      if (least <= limit)
+        return fmt::format("it would fit with --micro-batch-size {} --accumulation {} --precision {}: {}",
+                           micro, o.run.global_batch_size / micro, dtype_name(candidate),
+                           format_bytes(least));
+    }
+  return fmt::format("no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model",
+                     least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
+                     o.run.seq_length);
 }
 
 void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config, const TokenData& data,
@@ -68,14 +87,11 @@ int run_train(const Arguments& arguments) {
 
   const Program program = accumulation_program(static_cast<int>(loader.micros()));
   check(program, static_cast<int>(loader.micros()));
-  Engine engine(*ops, config,
-                {.shape = {o.run.micro_batch_size, o.run.seq_length},
-                 .compute = dtype,
-                 .purpose = Purpose::training,
-                 .positions = o.run.seq_length},
+  Engine engine(*ops, config, training_setup(o, o.run.micro_batch_size, dtype),
                 peak_in_flight(program));
-  require_memory(engine.plan(), o.run.memory_limit > 0 ? o.run.memory_limit : physical_memory(),
-                 remedies(o));
+  const uint64_t limit = o.run.memory_limit > 0 ? o.run.memory_limit : physical_memory();
+  if (engine.plan().peak_bytes(Tier::device) > limit)
+    require_memory(engine.plan(), limit, remedies(*ops, o, config, dtype, limit));
 
   o.run.output = prepare_output(o);
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";

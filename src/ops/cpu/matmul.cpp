@@ -49,8 +49,10 @@ Matmul::Compiled& Matmul::compiled(const Product& product) {
   const auto found = cache_->products.find(product);
   if (found != cache_->products.end()) return found->second;
   expect(product.m > 0 && product.n > 0 && product.k > 0, "a matrix product of positive extents");
-  const dnnl::matmul::primitive_desc description(
-      describe_product(product, cache_->engine.get(), gemm_is_faster(product)));
+  const std::unique_ptr<dnnl_primitive_desc, decltype(&dnnl_primitive_desc_destroy)> described(
+      describe_product(product, cache_->engine.get(), gemm_is_faster(product)),
+      dnnl_primitive_desc_destroy);
+  const dnnl::matmul::primitive_desc description(described.get());  // a copy
   Compiled made;
   made.primitive = dnnl::matmul(description);
   const auto unbound = [&](const dnnl::memory::desc& layout) {

@@ -68,12 +68,27 @@ TEST_F(Refusals, DataFaultsNameTheFile) {
 }
 
 TEST_F(Refusals, APlanOverTheLimitIsRefusedBeforeAnythingIsWritten) {
-  auto words = train({"--output", at("run"), "--memory-limit", "1MiB"});
-  check({words, 5, "the limit is 1.00 MiB"});
+  auto words = train({"--output", at("run"), "--memory-limit", "500KiB"});
+  check({words, 5, "the limit is 500 KiB"});
   const Finished done = run(words);
-  for (const char* part : {"activations", "optimizer states", "--micro-batch-size"})
+  for (const char* part : {"activations", "optimizer states", "no micro-batch size fits"})
     EXPECT_NE(done.err.find(part), std::string::npos) << done.err;
   EXPECT_FALSE(fs::exists(home() / "run"));
+}
+
+TEST_F(Refusals, TheSettingsThatARefusalNamesDoFit) {
+  const auto with_limit = [&](const std::string& micro, const std::string& accumulation) {
+    return run(train({"--output", at("run"), "--memory-limit", "3MiB", "--steps", "1",
+                      "--micro-batch-size", micro, "--accumulation", accumulation}));
+  };
+  const Finished refused = with_limit("64", "1");
+  ASSERT_EQ(refused.code, 5) << refused.err;
+  const std::string advice = "it would fit with --micro-batch-size ";
+  const size_t begin = refused.err.find(advice);
+  ASSERT_NE(begin, std::string::npos) << refused.err;
+  const int micro = std::stoi(refused.err.substr(begin + advice.size()));
+  const Finished done = with_limit(std::to_string(micro), std::to_string(64 / micro));
+  EXPECT_EQ(done.code, 0) << done.err;
 }
 
 TEST_F(Refusals, ARunIsNeverOverwrittenSilently) {

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -38,13 +37,20 @@ const std::map<std::string, Rooms>& allowed() {
   return edges;
 }
 
+// What an #include line names between quotes or angles, "" for other lines.
+std::string included(const std::string& line) {
+  constexpr std::string_view word = "#include ";
+  if (!line.starts_with(word)) return "";
+  const size_t end = line.find_first_of("\">", word.size() + 1);
+  return end == std::string::npos ? "" : line.substr(word.size() + 1, end - word.size() - 1);
+}
+
 bool is_source(const std::filesystem::path& path) {
   return path.extension() == ".h" || path.extension() == ".cpp";
 }
 
 TEST(Rooms, IncludesFollowTheAllowedEdges) {
   const std::filesystem::path source = std::filesystem::path(RANKINE_SOURCE_DIR) / "src";
-  const std::regex include("^#include \"([a-z_]+)/.*");
   int edges = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
     if (!is_source(entry.path())) continue;
@@ -52,10 +58,11 @@ TEST(Rooms, IncludesFollowTheAllowedEdges) {
     ASSERT_TRUE(allowed().contains(room)) << entry.path() << " lies in no known room";
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
-      std::smatch match;
-      if (!std::regex_match(line, match, include) || match[1] == room) continue;
-      EXPECT_TRUE(allowed().at(room).contains(match[1]))
-          << entry.path() << ": " << room << " may not include " << match[1];
+      const std::string path = included(line);
+      const std::string other = path.substr(0, path.find('/'));
+      if (!allowed().contains(other) || path == other || other == room) continue;
+      EXPECT_TRUE(allowed().at(room).contains(other))
+          << entry.path() << ": " << room << " may not include " << other;
       ++edges;
     }
   }
@@ -64,16 +71,16 @@ TEST(Rooms, IncludesFollowTheAllowedEdges) {
 
 TEST(Rooms, VendorHeadersStayInTheirFolders) {
   const std::filesystem::path source = std::filesystem::path(RANKINE_SOURCE_DIR) / "src";
-  const std::regex vendor("^#include [<\"](dnnl|oneapi|mpi|nccl|cuda|cublas|cudnn|omp).*");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
     if (!is_source(entry.path())) continue;
     const std::string place = entry.path().lexically_relative(source).string();
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);)
-      if (std::regex_match(line, vendor)) {
-        EXPECT_TRUE(place.starts_with("ops/cpu") || place.starts_with("comm"))
-            << place << ": " << line;
-      }
+      for (const char* vendor : {"dnnl", "oneapi", "mpi", "nccl", "cuda", "cublas", "cudnn", "omp"})
+        if (included(line).starts_with(vendor)) {
+          EXPECT_TRUE(place.starts_with("ops/cpu") || place.starts_with("comm"))
+              << place << ": " << line;
+        }
   }
 }
 
