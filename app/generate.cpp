@@ -23,8 +23,8 @@ struct GenerateOptions {
 OptionTable declare(GenerateOptions& o) {
   OptionTable table;
   table.heading("Model and prompt");
-  table.text({"model", "load"}, &o.model,
-             "folder of a run, a checkpoint or a Hugging Face model", "FOLDER");
+  table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
+             "FOLDER");
   table.text({"prompt"}, &o.prompt, "text to continue");
   table.texts({"prompt-ids"}, &o.prompt_ids,
               "token ids to continue, for models whose tokenizer is not known here; prints ids",

@@ -62,15 +62,14 @@ Json run_json(const fs::path& folder) {
 void print_text(const Json& json, const ModelSource& source) {
   fmt::print("{}\n", model_line(source.config));
   if (!source.folder.empty())
-    fmt::print("{} in '{}', tokenizer {}\n", json["kind"].get<std::string>(), source.folder.string(),
-               source.tokenizer.empty() ? "unknown" : source.tokenizer);
+    fmt::print("{} in '{}', tokenizer {}\n", json["kind"].get<std::string>(),
+               source.folder.string(), source.tokenizer.empty() ? "unknown" : source.tokenizer);
   if (json.contains("checkpoint"))
-    fmt::print("step {}, {} tokens seen, {} tensors in {} files, {}\n",
-               json["checkpoint"]["step"].get<int64_t>(),
-               json["checkpoint"]["tokens"].get<int64_t>(),
-               json["checkpoint"]["tensors"].get<int64_t>(),
-               json["checkpoint"]["files"].get<int64_t>(),
-               format_bytes(json["checkpoint"]["bytes"].get<uint64_t>()));
+    fmt::print(
+        "step {}, {} tokens seen, {} tensors in {} files, {}\n",
+        json["checkpoint"]["step"].get<int64_t>(), json["checkpoint"]["tokens"].get<int64_t>(),
+        json["checkpoint"]["tensors"].get<int64_t>(), json["checkpoint"]["files"].get<int64_t>(),
+        format_bytes(json["checkpoint"]["bytes"].get<uint64_t>()));
   if (json.contains("run") && json["run"].contains("last"))
     fmt::print("run: first step {}\n     last step  {}\n", json["run"]["first"].dump(),
                json["run"]["last"].dump());
@@ -84,8 +83,7 @@ int run_inspect(const Arguments& arguments) {
   std::string target;
   bool as_json = false;
   OptionTable table;
-  table.positional("TARGET", &target,
-                   "a preset, or the folder of a model, a checkpoint or a run");
+  table.positional("TARGET", &target, "a preset, or the folder of a model, a checkpoint or a run");
   table.flag({"json"}, &as_json, "print one JSON object");
   if (parse_options(table, arguments).help) {
     fmt::print("{}", help_text(table, "rankine inspect", "Shows a model, a checkpoint or a run."));

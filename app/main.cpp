@@ -23,12 +23,14 @@ constexpr std::array commands{
     Command{"bench", "measure this machine and a training step against it", run_bench}};
 
 void print_usage(std::FILE* out) {
-  fmt::print(out, "rankine: trains language models, exactly and in parallel\n\nusage: rankine "
-                  "COMMAND [OPTIONS]\n\n");
+  fmt::print(out,
+             "rankine: trains language models, exactly and in parallel\n\nusage: rankine "
+             "COMMAND [OPTIONS]\n\n");
   for (const Command& command : commands)
     fmt::print(out, "  {:<10} {}\n", command.name, command.summary);
-  fmt::print(out, "\n`rankine COMMAND --help` lists a command's options; `rankine --version` the "
-                  "version.\n");
+  fmt::print(out,
+             "\n`rankine COMMAND --help` lists a command's options; `rankine --version` the "
+             "version.\n");
 }
 
 int run(const Arguments& arguments) {

@@ -54,16 +54,19 @@ void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
       for (const std::string& warning : import_hf(source.folder, source.config, weights, ops))
         warn_line(log, "{}", warning);
       break;
-    case ModelSource::Kind::checkpoint: load_weights(source.folder, weights, ops); break;
+    case ModelSource::Kind::checkpoint:
+      load_weights(source.folder, weights, ops);
+      break;
   }
   engine.store().refresh_compute(ops);
 }
 
 std::string model_line(const ModelConfig& c) {
-  return fmt::format("{}, {} layers, width {}, {} heads ({} key/value), feed-forward {}, "
-                     "vocabulary {}, {} parameters",
-                     family_name(c.family), c.layers, c.hidden, c.heads, c.kv_heads, c.feed_forward,
-                     c.vocabulary, format_count(static_cast<double>(parameter_count(c))));
+  return fmt::format(
+      "{}, {} layers, width {}, {} heads ({} key/value), feed-forward {}, "
+      "vocabulary {}, {} parameters",
+      family_name(c.family), c.layers, c.hidden, c.heads, c.kv_heads, c.feed_forward, c.vocabulary,
+      format_count(static_cast<double>(parameter_count(c))));
 }
 
 }  // namespace rankine

@@ -9,8 +9,8 @@
 
 namespace rankine {
 
-// Where a model comes from: a preset's shape, a Hugging Face folder, or a checkpoint (a run's folder
-// means its newest complete one).
+// Where a model comes from: a preset's shape, a Hugging Face folder, or a checkpoint (a run's
+// folder means its newest complete one).
 struct ModelSource {
   enum class Kind : uint8_t { preset, hugging_face, checkpoint };
   Kind kind = Kind::preset;
@@ -26,6 +26,7 @@ ModelSource open_model(const std::string& name);
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
 
 // The texts of --help and of a run's opening lines.
-std::string model_line(const ModelConfig& config);  // "llama, 6 layers, 256 wide, ..., 4.8 M parameters"
+std::string model_line(
+    const ModelConfig& config);  // "llama, 6 layers, 256 wide, ..., 4.8 M parameters"
 
 }  // namespace rankine

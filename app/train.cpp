@@ -25,19 +25,21 @@ std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config,
   for (const DType candidate : {dtype, DType::bf16})
     for (int64_t micro = o.run.micro_batch_size / 2; micro > 0; micro /= 2) {
       if (o.run.global_batch_size % micro != 0) continue;
-      least = Engine(ops, config, training_setup(o, micro, candidate)).plan().peak_bytes(Tier::device);
+      least =
+          Engine(ops, config, training_setup(o, micro, candidate)).plan().peak_bytes(Tier::device);
       if (least <= limit)
-        return fmt::format("it would fit with --micro-batch-size {} --accumulation {} --precision {}: {}",
-                           micro, o.run.global_batch_size / micro, dtype_name(candidate),
-                           format_bytes(least));
+        return fmt::format(
+            "it would fit with --micro-batch-size {} --accumulation {} --precision {}: {}", micro,
+            o.run.global_batch_size / micro, dtype_name(candidate), format_bytes(least));
     }
-  return fmt::format("no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model",
-                     least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
-                     o.run.seq_length);
+  return fmt::format(
+      "no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model",
+      least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
+      o.run.seq_length);
 }
 
-void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config, const TokenData& data,
-                   const Ops& ops, DType dtype) {
+void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
+                   const TokenData& data, const Ops& ops, DType dtype) {
   log_line(log, "machine   {}", ops.description());
   log_line(log, "model     {}", model_line(config));
   log_line(log, "data      {} tokens in {} files", format_count(static_cast<double>(data.count())),
@@ -45,8 +47,7 @@ void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config, c
   log_line(log, "batch     {} sequences of {} tokens a step = micro-batch {} x accumulation {}",
            o.run.global_batch_size, o.run.seq_length, o.run.micro_batch_size, o.run.accumulation);
   log_line(log, "precision {}{}", dtype_name(dtype),
-           ops.native(dtype) ? ""
-                             : " (this processor has no such products: they are done in f32)");
+           ops.native(dtype) ? "" : " (this processor has no such products: they are done in f32)");
   for (const std::string& warning : data.warnings()) warn_line(log, "{}", warning);
 }
 

@@ -23,7 +23,9 @@ namespace {
        path.string(), place, std::strerror(code));
 }
 
-std::string at_offset(uint64_t offset) { return fmt::format(" at offset {}", offset); }
+std::string at_offset(uint64_t offset) {
+  return fmt::format(" at offset {}", offset);
+}
 
 }  // namespace
 
@@ -134,8 +136,8 @@ void sync_folder(const std::filesystem::path& folder) {
 void make_folders(const std::filesystem::path& folder) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  require(!code, code == std::errc::no_space_on_device ? ErrorKind::resource
-                                                       : ErrorKind::environment,
+  require(!code,
+          code == std::errc::no_space_on_device ? ErrorKind::resource : ErrorKind::environment,
           "cannot create folder '{}': {}", folder.string(), code.message());
 }
 

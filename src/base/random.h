@@ -44,6 +44,8 @@ constexpr std::array<uint32_t, 4> philox(RandomKey key, uint64_t index, uint64_t
 }
 
 // Uniform in [0, 1) with 24 random bits.
-constexpr float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+constexpr float unit_float(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
 }  // namespace rankine

@@ -13,7 +13,7 @@ namespace rankine {
 namespace {
 
 std::string three_digits(double value) {
-  return value < 10 ? fmt::format("{:.2f}", value)
+  return value < 10    ? fmt::format("{:.2f}", value)
          : value < 100 ? fmt::format("{:.1f}", value)
                        : fmt::format("{:.0f}", value);
 }

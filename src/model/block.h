@@ -32,8 +32,8 @@ struct BlockDescription {
   std::vector<TensorSpec> saved;      // from forward to backward_weight; [0] holds the input
   std::vector<TensorSpec> pending;    // from backward_input to backward_weight
   std::vector<TensorSpec> forward_scratch, backward_scratch;
-  size_t workspace = 0;       // bytes the operations need, Ops::set_workspace
-  double matmul_flops = 0;    // of the forward's matrix products; backward does twice as many
+  size_t workspace = 0;        // bytes the operations need, Ops::set_workspace
+  double matmul_flops = 0;     // of the forward's matrix products; backward does twice as many
   double attention_flops = 0;  // of the forward's causal attention (half of T x T)
 };
 
@@ -47,15 +47,16 @@ struct KvCache {
 struct BlockRun {
   Ops& ops;
   MicroShape shape;
-  std::span<const Tensor> params;  // one per group of joined parameters, in order; then the tied one
-  std::span<const Tensor> grads;   // f32, likewise; empty when nothing is trained
+  std::span<const Tensor>
+      params;                     // one per group of joined parameters, in order; then the tied one
+  std::span<const Tensor> grads;  // f32, likewise; empty when nothing is trained
   std::span<const Tensor> saved, pending, scratch;
-  Tensor ids, targets;  // i32 [R]; targets < 0 are ignored
-  Tensor rope_table;    // f32 [P, D]
-  Tensor loss;          // f64 [1], the head adds the sum of its token losses
-  float gradient_scale = 0;  // 1 / global number of valid tokens, times the loss scale
-  bool training = false;     // the head makes gradients
-  bool accumulate = false;   // gradients hold earlier micro-batches of this step
+  Tensor ids, targets;                    // i32 [R]; targets < 0 are ignored
+  Tensor rope_table;                      // f32 [P, D]
+  Tensor loss;                            // f64 [1], the head adds the sum of its token losses
+  float gradient_scale = 0;               // 1 / global number of valid tokens, times the loss scale
+  bool training = false;                  // the head makes gradients
+  bool accumulate = false;                // gradients hold earlier micro-batches of this step
   uint64_t seed = 0, dropout_stream = 0;  // stream: (step, global micro-batch)
   const KvCache* cache = nullptr;         // decode: attend over cached tokens
 };
@@ -84,9 +85,9 @@ std::vector<ParamSpec> joined_groups(std::span<const ParamSpec> parameters);
 std::unique_ptr<Block> make_embedding(const ModelConfig& config);
 std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer);
 
-// The final norm, the vocabulary product and the cross-entropy. forward() with `training` also makes
-// the gradients of its matrix and of its normed input, chunk by chunk, so that whole logits never
-// exist; its backward_weight has nothing left to do.
+// The final norm, the vocabulary product and the cross-entropy. forward() with `training` also
+// makes the gradients of its matrix and of its normed input, chunk by chunk, so that whole logits
+// never exist; its backward_weight has nothing left to do.
 class Head : public Block {
  public:
   explicit Head(const ModelConfig& config);

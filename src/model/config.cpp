@@ -20,7 +20,8 @@ void check_rope(const ModelConfig& c) {
     require_positive("original positions of the rope scaling", c.rope.original_positions);
   if (c.rope.kind == RopeKind::llama3)
     require(c.rope.high_freq_factor > c.rope.low_freq_factor && c.rope.low_freq_factor > 0,
-            ErrorKind::data, "model: rope frequency factors {} (low) and {} (high) are not in order",
+            ErrorKind::data,
+            "model: rope frequency factors {} (low) and {} (high) are not in order",
             c.rope.low_freq_factor, c.rope.high_freq_factor);
 }
 
@@ -28,11 +29,16 @@ void check_rope(const ModelConfig& c) {
 
 std::string_view family_name(Family family) {
   switch (family) {
-    case Family::gpt2: return "gpt2";
-    case Family::llama: return "llama";
-    case Family::qwen2: return "qwen2";
-    case Family::qwen3: return "qwen3";
-    case Family::mistral: return "mistral";
+    case Family::gpt2:
+      return "gpt2";
+    case Family::llama:
+      return "llama";
+    case Family::qwen2:
+      return "qwen2";
+    case Family::qwen3:
+      return "qwen3";
+    case Family::mistral:
+      return "mistral";
   }
   return "?";
 }
@@ -52,10 +58,11 @@ void check(const ModelConfig& c) {
           c.norm_epsilon);
   require(c.window >= 0, ErrorKind::data, "model: sliding window is {}", c.window);
   require(c.layer_windowed.empty() || c.layer_windowed.size() == static_cast<size_t>(c.layers),
-          ErrorKind::data, "model: {} layer types for {} layers", c.layer_windowed.size(), c.layers);
+          ErrorKind::data, "model: {} layer types for {} layers", c.layer_windowed.size(),
+          c.layers);
   constexpr int64_t most = int64_t{1} << 31;
-  for (const int64_t size : {c.vocabulary, c.hidden, c.layers, c.feed_forward, c.positions,
-                             c.heads * c.head_dim})
+  for (const int64_t size :
+       {c.vocabulary, c.hidden, c.layers, c.feed_forward, c.positions, c.heads * c.head_dim})
     require(size < most, ErrorKind::data, "model: a size of {} is beyond what is supported", size);
   if (c.position == PositionKind::rope) check_rope(c);
 }

@@ -16,12 +16,12 @@ enum class RopeKind : uint8_t { plain, linear, llama3, yarn };
 struct RopeConfig {
   RopeKind kind = RopeKind::plain;
   double theta = 10000;
-  double factor = 1;                            // linear, llama3, yarn
+  double factor = 1;                                 // linear, llama3, yarn
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  int64_t original_positions = 0;               // llama3, yarn: context length before scaling
-  double beta_fast = 32, beta_slow = 1;         // yarn
-  double attention_factor = 0;                  // yarn; 0: 0.1 ln(factor) + 1
-  bool truncate = true;                         // yarn: round the correction range outwards
+  int64_t original_positions = 0;                    // llama3, yarn: context length before scaling
+  double beta_fast = 32, beta_slow = 1;              // yarn
+  double attention_factor = 0;                       // yarn; 0: 0.1 ln(factor) + 1
+  bool truncate = true;                              // yarn: round the correction range outwards
   bool operator==(const RopeConfig&) const = default;
 };
 
@@ -37,8 +37,8 @@ struct ModelConfig {
   RopeConfig rope;
   bool tied = false;  // the head's matrix is the token embedding
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
-  bool qk_norm = false;            // per-head RMS norm of q and k before rope
-  int64_t window = 0;              // sliding window of attention, 0: none
+  bool qk_norm = false;              // per-head RMS norm of q and k before rope
+  int64_t window = 0;                // sliding window of attention, 0: none
   std::vector<bool> layer_windowed;  // per layer; empty: all layers when window > 0
   double initializer_range = 0.02;
   double dropout = 0;  // while training, on the embedding and both residual branches

@@ -31,7 +31,9 @@ enum Scratch : size_t { normed, chunk };
 Head::Head(const ModelConfig& config) : config_(config) {}
 
 // Small chunks make the matrix's gradient pass over memory more often; 1024 rows cost nothing.
-int64_t Head::logit_rows(int64_t rows) { return std::min<int64_t>(rows, 1024); }
+int64_t Head::logit_rows(int64_t rows) {
+  return std::min<int64_t>(rows, 1024);
+}
 
 BlockDescription Head::describe(const Ops& ops, MicroShape shape, DType dtype) const {
   const int64_t r = shape.rows(), c = config_.hidden, vp = padded_vocabulary(config_.vocabulary);
@@ -44,16 +46,18 @@ BlockDescription Head::describe(const Ops& ops, MicroShape shape, DType dtype) c
              {"stats", DType::f32, Shape{r, config_.norm == NormKind::layer ? 2 : 1}},
              {"losses", DType::f32, Shape{r}}};
   d.forward_scratch = {{"normed", dtype, Shape{r, c}}, {"logits", dtype, Shape{logit_rows(r), vp}}};
-  d.workspace = std::max({ops.linear_workspace(logit_rows(r), c, vp, dtype),
-                          ops.linear_workspace(std::max<int64_t>(1, r % logit_rows(r)), c, vp, dtype),
-                          ops.norm_workspace(r, c), ops.sum_workspace(r)});
+  d.workspace =
+      std::max({ops.linear_workspace(logit_rows(r), c, vp, dtype),
+                ops.linear_workspace(std::max<int64_t>(1, r % logit_rows(r)), c, vp, dtype),
+                ops.norm_workspace(r, c), ops.sum_workspace(r)});
   d.matmul_flops = 2 * static_cast<double>(r) * static_cast<double>(c * vp);
   return d;
 }
 
 void Head::norm_inputs(const BlockRun& run) const {
   const Places p = places(config_);
-  run.ops.norm({config_.norm, static_cast<float>(config_.norm_epsilon),
+  run.ops.norm({config_.norm,
+                static_cast<float>(config_.norm_epsilon),
                 rows_of(run, run.saved[input], config_.hidden),
                 {},
                 run.params[p.norm_weight],

@@ -52,7 +52,9 @@ class Layer final : public Block {
   static Tensor at(std::span<const Tensor> tensors, int index) {
     return index < 0 ? Tensor{} : tensors[static_cast<size_t>(index)];
   }
-  Tensor hidden(const BlockRun& run, const Tensor& t) const { return rows_of(run, t, config_.hidden); }
+  Tensor hidden(const BlockRun& run, const Tensor& t) const {
+    return rows_of(run, t, config_.hidden);
+  }
 
   Tensor attention_input(const BlockRun& run, const Tensor& buffer, int64_t past) const;
   void attend(const BlockRun& run, const Tensor& ready_qkv) const;
@@ -92,21 +94,20 @@ BlockDescription Layer::describe(const Ops& ops, MicroShape shape, DType dtype) 
   d.forward_scratch = {{"normed", dtype, Shape{r, c.hidden}},
                        {"acted", dtype, Shape{r, f}},
                        {"branch", dtype, Shape{r, c.hidden}}};
-  d.backward_scratch = {{"dnormed", dtype, Shape{r, c.hidden}},
-                        {"dattended", dtype, Shape{r, q}}};
+  d.backward_scratch = {{"dnormed", dtype, Shape{r, c.hidden}}, {"dattended", dtype, Shape{r, q}}};
   if (c.qk_norm) {
     d.saved.push_back({"head_rstd", DType::f32, Shape{r, c.heads + c.kv_heads}});
     d.forward_scratch.push_back({"ready", dtype, Shape{r, w}});
     d.backward_scratch.push_back({"ready", dtype, Shape{r, w}});
   }
-  d.workspace = std::max({ops.linear_workspace(r, c.hidden, w, dtype),
-                          ops.linear_workspace(r, q, c.hidden, dtype),
-                          ops.linear_workspace(r, c.hidden, pre_width(), dtype),
-                          ops.linear_workspace(r, f, c.hidden, dtype),
-                          ops.norm_workspace(r, std::max(c.hidden, q)),
-                          ops.attention_workspace(attention_shape(shape), dtype)});
+  d.workspace = std::max(
+      {ops.linear_workspace(r, c.hidden, w, dtype), ops.linear_workspace(r, q, c.hidden, dtype),
+       ops.linear_workspace(r, c.hidden, pre_width(), dtype),
+       ops.linear_workspace(r, f, c.hidden, dtype), ops.norm_workspace(r, std::max(c.hidden, q)),
+       ops.attention_workspace(attention_shape(shape), dtype)});
   const auto rows = static_cast<double>(r);
-  d.matmul_flops = 2 * rows * static_cast<double>(c.hidden * (w + pre_width()) + (q + f) * c.hidden);
+  d.matmul_flops =
+      2 * rows * static_cast<double>(c.hidden * (w + pre_width()) + (q + f) * c.hidden);
   d.attention_flops = 2 * rows * static_cast<double>(shape.tokens * q);
   return d;
 }
@@ -137,9 +138,8 @@ void Layer::attend(const BlockRun& run, const Tensor& ready_qkv) const {
     run.ops.attention_cached(shape, ready_qkv, run.cache->past, run.cache->keys, run.cache->values,
                              out);
   else
-    run.ops.attention(
-        shape, ready_qkv, out,
-        run.saved[lse].as(Shape{run.shape.batch, config_.heads, run.shape.tokens}));
+    run.ops.attention(shape, ready_qkv, out,
+                      run.saved[lse].as(Shape{run.shape.batch, config_.heads, run.shape.tokens}));
 }
 
 void Layer::forward(const BlockRun& run, Tensor y) const {
@@ -150,16 +150,18 @@ void Layer::forward(const BlockRun& run, Tensor y) const {
   const Tensor x = hidden(run, run.saved[input]), x2 = hidden(run, run.saved[middle]);
   const Tensor n = hidden(run, run.scratch[normed]), b = hidden(run, run.scratch[branch]);
 
-  ops.norm({config_.norm, epsilon, x, {}, at(run.params, norm1_.weight), at(run.params, norm1_.bias)},
-           {}, n, rows_of(run, run.saved[stats1], stats));
+  ops.norm(
+      {config_.norm, epsilon, x, {}, at(run.params, norm1_.weight), at(run.params, norm1_.bias)},
+      {}, n, rows_of(run, run.saved[stats1], stats));
   ops.linear(n, at(run.params, qkv_.weight), at(run.params, qkv_.bias),
              rows_of(run, run.saved[qkv], qkv_width()));
   attend(run, attention_input(run, config_.qk_norm ? run.scratch[ready] : Tensor{}, past));
   ops.linear(rows_of(run, run.saved[attended], config_.query_width()), at(run.params, out_.weight),
              at(run.params, out_.bias), b);
   apply_dropout(run, config_, 2 * layer_ + 1, b);
-  ops.norm({config_.norm, epsilon, x, b, at(run.params, norm2_.weight), at(run.params, norm2_.bias)},
-           x2, n, rows_of(run, run.saved[stats2], stats));
+  ops.norm(
+      {config_.norm, epsilon, x, b, at(run.params, norm2_.weight), at(run.params, norm2_.bias)}, x2,
+      n, rows_of(run, run.saved[stats2], stats));
   const Tensor p = rows_of(run, run.saved[pre], pre_width());
   ops.linear(n, at(run.params, up_.weight), at(run.params, up_.bias), p);
   const Tensor a = rows_of(run, run.scratch[acted], f);
@@ -180,9 +182,9 @@ Tensor Layer::dropped(const BlockRun& run, const Tensor& dy, size_t pending, int
 
 void Layer::norm_weight_grad(const BlockRun& run, Pair norm, const Tensor& x, const Tensor& stats,
                              const Tensor& dnorm, const Tensor& residual, Tensor dx) const {
-  run.ops.norm_grad({config_.norm, x, stats, at(run.params, norm.weight), dnorm, residual,
-                     run.accumulate},
-                    dx, at(run.grads, norm.weight), at(run.grads, norm.bias));
+  run.ops.norm_grad(
+      {config_.norm, x, stats, at(run.params, norm.weight), dnorm, residual, run.accumulate}, dx,
+      at(run.grads, norm.weight), at(run.grads, norm.bias));
 }
 
 void Layer::backward_input(const BlockRun& run, const Tensor& dy_in, Tensor dx) const {
@@ -205,26 +207,26 @@ void Layer::backward_input(const BlockRun& run, const Tensor& dy_in, Tensor dx) 
   ops.linear_input_grad(dropped(run, dm, dropped_attention, 2 * layer_ + 1),
                         at(run.params, out_.weight), dattn);
   const Tensor raw = rows_of(run, run.saved[qkv], qkv_width());
-  const Tensor read =
-      config_.qk_norm ? attention_input(run, run.scratch[ready_again], 0) : raw;
+  const Tensor read = config_.qk_norm ? attention_input(run, run.scratch[ready_again], 0) : raw;
   const AttentionShape shape = attention_shape(run.shape);
   ops.attention_grad(shape, read, rows_of(run, run.saved[attended], q), dattn,
-                     run.saved[lse].as(Shape{run.shape.batch, config_.heads, run.shape.tokens}), dq);
+                     run.saved[lse].as(Shape{run.shape.batch, config_.heads, run.shape.tokens}),
+                     dq);
   if (config_.position == PositionKind::rope)
     ops.rope({run.shape.tokens, 0, config_.heads + config_.kv_heads, config_.head_dim},
              run.rope_table, dq, true);
   if (config_.qk_norm)
-    ops.head_norm_grad(shape, raw,
-                       rows_of(run, run.saved[head_rstd], config_.heads + config_.kv_heads),
-                       at(run.params, head_norm_.weight), at(run.params, head_norm_.bias), dq,
-                       at(run.grads, head_norm_.weight), at(run.grads, head_norm_.bias),
-                       run.accumulate);
+    ops.head_norm_grad(
+        shape, raw, rows_of(run, run.saved[head_rstd], config_.heads + config_.kv_heads),
+        at(run.params, head_norm_.weight), at(run.params, head_norm_.bias), dq,
+        at(run.grads, head_norm_.weight), at(run.grads, head_norm_.bias), run.accumulate);
   ops.linear_input_grad(dq, at(run.params, qkv_.weight), dn);
   norm_weight_grad(run, norm1_, hidden(run, run.saved[input]),
                    rows_of(run, run.saved[stats1], stats), dn, dm, hidden(run, dx));
 }
 
-void Layer::linear_grads(const BlockRun& run, Pair linear, const Tensor& dy, const Tensor& x) const {
+void Layer::linear_grads(const BlockRun& run, Pair linear, const Tensor& dy,
+                         const Tensor& x) const {
   run.ops.linear_weight_grad(dy, x, at(run.grads, linear.weight), run.accumulate);
   if (linear.bias >= 0) run.ops.bias_grad(dy, at(run.grads, linear.bias), run.accumulate);
 }

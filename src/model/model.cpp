@@ -15,7 +15,8 @@ void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site,
 Model::Model(const ModelConfig& model_config) : config(model_config) {
   check(config);
   blocks.push_back(make_embedding(config));
-  for (int64_t layer = 0; layer < config.layers; ++layer) blocks.push_back(make_layer(config, layer));
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    blocks.push_back(make_layer(config, layer));
   auto head = std::make_unique<Head>(config);
   head_ = head.get();
   blocks.push_back(std::move(head));

@@ -11,8 +11,8 @@ enum class Init : uint8_t { normal, zeros, ones };
 
 // All that optimizer, checkpoint, planner and initialiser need to know of a parameter.
 struct ParamSpec {
-  std::string name;  // global, e.g. "layers.3.attention.q.weight"
-  Shape shape;       // logical global extents, e.g. [50257, 768]
+  std::string name;         // global, e.g. "layers.3.attention.q.weight"
+  Shape shape;              // logical global extents, e.g. [50257, 768]
   int64_t stored_rows = 0;  // extent of dim 0 in memory; >= shape[0], the rest is padding kept at 0
   bool joined = false;      // lies directly behind the one before it: one matrix in one product
   bool decay = false;       // weight decay applies (matrices)

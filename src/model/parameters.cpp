@@ -11,8 +11,8 @@ ParamSpec vector_of(std::string name, int64_t size, Init init) {
 }
 
 ParamSpec matrix_of(std::string name, int64_t rows, int64_t columns, double std) {
-  return {std::move(name), Shape{rows, columns}, rows, false, true, Init::normal,
-          static_cast<float>(std)};
+  return {std::move(name), Shape{rows, columns},   rows, false, true,
+          Init::normal,    static_cast<float>(std)};
 }
 
 void add_norm(std::vector<ParamSpec>& out, const std::string& name, const ModelConfig& config) {
@@ -51,7 +51,9 @@ void add_linear(std::vector<ParamSpec>& out, const Linear& linear) {
 
 }  // namespace
 
-int64_t padded_vocabulary(int64_t vocabulary) { return (vocabulary + 63) / 64 * 64; }
+int64_t padded_vocabulary(int64_t vocabulary) {
+  return (vocabulary + 63) / 64 * 64;
+}
 
 std::vector<ParamSpec> embedding_parameters(const ModelConfig& config) {
   std::vector<ParamSpec> out{matrix_of("embedding.tokens.weight", config.vocabulary, config.hidden,
@@ -65,15 +67,19 @@ std::vector<ParamSpec> embedding_parameters(const ModelConfig& config) {
 
 std::vector<ParamSpec> layer_parameters(const ModelConfig& c, int64_t layer) {
   const std::string name = fmt::format("layers.{}.", layer);
-  // The two products that write to the residual stream start smaller, by 1 / sqrt(2 L), as in GPT-2.
+  // The two products that write to the residual stream start smaller, by 1 / sqrt(2 L), as in
+  // GPT-2.
   const double std = c.initializer_range;
   const double residual_std = std / std::sqrt(2.0 * static_cast<double>(c.layers));
   const int64_t f = c.feed_forward;
   std::vector<ParamSpec> out;
   add_linear(out, {name + "attention.",
                    {{"q", c.query_width()}, {"k", c.kv_width()}, {"v", c.kv_width()}},
-                   c.hidden, std, c.qkv_bias});
-  add_linear(out, {name + "attention.", {{"out", c.hidden}}, c.query_width(), residual_std, c.out_bias});
+                   c.hidden,
+                   std,
+                   c.qkv_bias});
+  add_linear(out,
+             {name + "attention.", {{"out", c.hidden}}, c.query_width(), residual_std, c.out_bias});
   const std::vector<Part> up = c.activation == ActivationKind::swiglu
                                    ? std::vector<Part>{{"gate", f}, {"up", f}}
                                    : std::vector<Part>{{"up", f}};
@@ -91,8 +97,8 @@ std::vector<ParamSpec> layer_parameters(const ModelConfig& c, int64_t layer) {
 std::vector<ParamSpec> head_parameters(const ModelConfig& config) {
   std::vector<ParamSpec> out;
   if (!config.tied) {
-    out.push_back(matrix_of("head.weight", config.vocabulary, config.hidden,
-                            config.initializer_range));
+    out.push_back(
+        matrix_of("head.weight", config.vocabulary, config.hidden, config.initializer_range));
     out.back().stored_rows = padded_vocabulary(config.vocabulary);
   }
   add_norm(out, "head.norm", config);

@@ -78,34 +78,43 @@ struct Preset {
 };
 
 constexpr std::array presets{
-    Preset{"tiny",
-           [] {
-             return with_tied_head(
-                 rotary(Family::llama, {257, 256, 6, 8, 4, 32, 704, 1024}, 10000));
-           }},
+    Preset{
+        "tiny",
+        [] {
+          return with_tied_head(rotary(Family::llama, {257, 256, 6, 8, 4, 32, 704, 1024}, 10000));
+        }},
     Preset{"gpt2", [] { return gpt2(768, 12, 12); }},
     Preset{"gpt2-medium", [] { return gpt2(1024, 24, 16); }},
     Preset{"gpt2-large", [] { return gpt2(1280, 36, 20); }},
     Preset{"gpt2-xl", [] { return gpt2(1600, 48, 25); }},
     Preset{"llama-3.2-1b",
            [] {
-             return with_tied_head(
-                 llama3({128256, 2048, 16, 32, 8, 64, 8192, 131072}, 32));
+             return with_tied_head(llama3({128256, 2048, 16, 32, 8, 64, 8192, 131072}, 32));
            }},
     Preset{"llama-3.2-3b",
            [] {
-             return with_tied_head(
-                 llama3({128256, 3072, 28, 24, 8, 128, 8192, 131072}, 32));
+             return with_tied_head(llama3({128256, 3072, 28, 24, 8, 128, 8192, 131072}, 32));
            }},
-    Preset{"llama-3-8b", [] { return llama3({128256, 4096, 32, 32, 8, 128, 14336, 8192}, 1); }},
+    Preset{"llama-3-8b",
+           [] {
+             return llama3({128256, 4096, 32, 32, 8, 128, 14336, 8192}, 1);
+           }},
     Preset{"llama-3.1-8b",
-           [] { return llama3({128256, 4096, 32, 32, 8, 128, 14336, 131072}, 8); }},
+           [] {
+             return llama3({128256, 4096, 32, 32, 8, 128, 14336, 131072}, 8);
+           }},
     Preset{"qwen2.5-0.5b",
-           [] { return qwen(Family::qwen2, {151936, 896, 24, 14, 2, 64, 4864, 32768}); }},
+           [] {
+             return qwen(Family::qwen2, {151936, 896, 24, 14, 2, 64, 4864, 32768});
+           }},
     Preset{"qwen3-0.6b",
-           [] { return qwen(Family::qwen3, {151936, 1024, 28, 16, 8, 128, 3072, 40960}); }},
+           [] {
+             return qwen(Family::qwen3, {151936, 1024, 28, 16, 8, 128, 3072, 40960});
+           }},
     Preset{"qwen3-1.7b",
-           [] { return qwen(Family::qwen3, {151936, 2048, 28, 16, 8, 128, 6144, 40960}); }},
+           [] {
+             return qwen(Family::qwen3, {151936, 2048, 28, 16, 8, 128, 6144, 40960});
+           }},
     Preset{"mistral-7b", [] {
              ModelConfig c =
                  rotary(Family::mistral, {32000, 4096, 32, 32, 8, 128, 14336, 32768}, 10000);
@@ -130,8 +139,9 @@ ModelConfig model_preset(std::string_view name) {
   const std::string near = nearest_name(name, names);
   std::string list;
   for (const std::string& other : names) list += (list.empty() ? "" : ", ") + other;
-  fail(ErrorKind::usage, "model '{}' is neither a folder with a config.json nor a preset{}; presets: {}",
-       name, near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), list);
+  fail(ErrorKind::usage,
+       "model '{}' is neither a folder with a config.json nor a preset{}; presets: {}", name,
+       near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), list);
 }
 
 }  // namespace rankine

@@ -10,12 +10,14 @@
 // goes through here; a backend is one folder that implements this class.
 //
 // Shape letters: R rows (= batch x tokens), I inputs, O outputs, C hidden size, F feed-forward
-// size, V vocabulary, Vp padded vocabulary, H heads, K key/value heads, D head size, T tokens of one
-// sequence, P positions. S is the compute dtype (f32, bf16 or f16), the same for all activations and
-// weights of one call; gradients of weights, statistics and optimizer states are f32.
+// size, V vocabulary, Vp padded vocabulary, H heads, K key/value heads, D head size, T tokens of
+// one sequence, P positions. S is the compute dtype (f32, bf16 or f16), the same for all
+// activations and weights of one call; gradients of weights, statistics and optimizer states are
+// f32.
 //
 // Operations run in call order. `accumulate` adds to a gradient, otherwise it is overwritten.
-// Sums run in an order that does not depend on the number of threads, except inside matrix products.
+// Sums run in an order that does not depend on the number of threads, except inside matrix
+// products.
 namespace rankine {
 
 enum class NormKind : uint8_t { layer, rms };
@@ -30,9 +32,9 @@ struct AttentionShape {
 };
 
 struct RopeShape {
-  int64_t tokens = 1;          // row r has position first_position + r % tokens
+  int64_t tokens = 1;  // row r has position first_position + r % tokens
   int64_t first_position = 0;
-  int64_t rotated_heads = 1;   // the first H + K heads of a qkv row
+  int64_t rotated_heads = 1;  // the first H + K heads of a qkv row
   int64_t head_dim = 64;
 };
 
@@ -44,8 +46,8 @@ struct CrossEntropy {
 
 struct Dropout {
   float probability = 0;
-  RandomKey key;           // from (seed, place)
-  uint64_t stream = 0;     // step and micro-batch
+  RandomKey key;             // from (seed, place)
+  uint64_t stream = 0;       // step and micro-batch
   uint64_t first_index = 0;  // global index of element 0, a multiple of 4
 };
 
@@ -83,7 +85,8 @@ class Ops {
   // dx[R,I] = dy[R,O] w
   virtual void linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) = 0;
   // dw[O,I] (f32) = dy^T x
-  virtual void linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bool accumulate) = 0;
+  virtual void linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw,
+                                  bool accumulate) = 0;
   // db[O] (f32) = column sums of dy
   virtual void bias_grad(const Tensor& dy, Tensor db, bool accumulate) = 0;
   virtual size_t linear_workspace(int64_t rows, int64_t inputs, int64_t outputs,
@@ -101,8 +104,8 @@ class Ops {
   // y again from x = the stored sum and the stored stats.
   virtual void norm_again(NormKind kind, const Tensor& x, const Tensor& stats, const Tensor& weight,
                           const Tensor& bias, Tensor y) = 0;
-  // dx = gradient of the norm's input (+ residual, the gradient that bypasses the norm; may be empty
-  // and may be dx itself). dweight and dbias (empty for rms) are f32.
+  // dx = gradient of the norm's input (+ residual, the gradient that bypasses the norm; may be
+  // empty and may be dx itself). dweight and dbias (empty for rms) are f32.
   struct NormGrad {
     NormKind kind;
     Tensor x, stats, weight, dy, residual;
@@ -145,7 +148,8 @@ class Ops {
   // the shape.tokens new rows of qkv there, attends each new row over all keys up to itself.
   virtual void attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
                                 Tensor k_cache, Tensor v_cache, Tensor out) = 0;
-  virtual size_t attention_cached_workspace(const AttentionShape& shape, int64_t positions) const = 0;
+  virtual size_t attention_cached_workspace(const AttentionShape& shape,
+                                            int64_t positions) const = 0;
 
   // ---- tokens
   // y[r] = token_table[ids[r]] (+ position_table[first_position + r % tokens], may be empty)

@@ -94,9 +94,15 @@ void Executor::run(const Program& program, const StepInputs& inputs,
   ops_.fill(loss_sum_, 0);
   forward_before_ = backward_before_ = false;
   for (const Action& action : program) switch (action.kind) {
-      case ActionKind::forward: forward(inputs, action.micro, slot_of(-1)); break;
-      case ActionKind::backward: backward(inputs, action.micro, slot_of(action.micro)); break;
-      case ActionKind::update: update(); break;
+      case ActionKind::forward:
+        forward(inputs, action.micro, slot_of(-1));
+        break;
+      case ActionKind::backward:
+        backward(inputs, action.micro, slot_of(action.micro));
+        break;
+      case ActionKind::update:
+        update();
+        break;
     }
   loss_ = read_loss();
 }

@@ -69,16 +69,17 @@ std::vector<BlockDescription> Executor::describe(const Ops& ops, const Model& mo
   std::vector<BlockDescription> blocks = model.describe(ops, setup.shape, setup.compute);
   if (setup.cached)
     for (BlockDescription& block : blocks)
-      block.workspace = std::max(
-          block.workspace,
-          ops.attention_cached_workspace({1, setup.shape.tokens, model.config.heads,
-                                          model.config.kv_heads, model.config.head_dim, 0},
-                                         setup.positions));
+      block.workspace =
+          std::max(block.workspace,
+                   ops.attention_cached_workspace({1, setup.shape.tokens, model.config.heads,
+                                                   model.config.kv_heads, model.config.head_dim, 0},
+                                                  setup.positions));
   return blocks;
 }
 
 uint64_t Executor::workspace_bytes() const {
-  const uint64_t blocks = most(descriptions_, [](const BlockDescription& b) { return b.workspace; });
+  const uint64_t blocks =
+      most(descriptions_, [](const BlockDescription& b) { return b.workspace; });
   return setup_.purpose == Purpose::training
              ? std::max<uint64_t>(blocks, ops_.sum_workspace(store_.elements()))
              : blocks;
@@ -100,14 +101,16 @@ void Executor::add_to(MemoryPlan& plan) const {
     for (const BlockDescription& block : descriptions_)
       for (const TensorSpec& spec : block.saved)
         plan.add({saved_name(block, spec), "activations", aligned_bytes(spec), Life::micro_batch});
-    plan.add({"forward scratch", "scratch", forward_bytes(descriptions_), Life::scratch, "forward"});
-    plan.add({"backward scratch", "scratch", backward_bytes(descriptions_), Life::scratch,
-              "backward"});
+    plan.add(
+        {"forward scratch", "scratch", forward_bytes(descriptions_), Life::scratch, "forward"});
+    plan.add(
+        {"backward scratch", "scratch", backward_bytes(descriptions_), Life::scratch, "backward"});
     for (const char* name : {"gradient 0", "gradient 1"})
       plan.add({name, "scratch", hidden_bytes, Life::scratch, "backward"});
     return;
   }
-  plan.add({"forward scratch", "scratch", inference_bytes(descriptions_), Life::scratch, "forward"});
+  plan.add(
+      {"forward scratch", "scratch", inference_bytes(descriptions_), Life::scratch, "forward"});
   for (const char* name : {"hidden 0", "hidden 1"})
     plan.add({name, "activations", hidden_bytes, Life::scratch, "forward"});
   const uint64_t cache_bytes = static_cast<uint64_t>(model_.config.kv_width() * setup_.positions) *

@@ -28,10 +28,14 @@ void download_floats(Ops& ops, const Tensor& from, std::vector<std::byte>& raw,
   raw.resize(static_cast<size_t>(from.bytes()));
   ops.download(from, raw.data());
   switch (from.dtype) {
-    case DType::f32: return widen<float>(raw.data(), to);
-    case DType::bf16: return widen<Bf16>(raw.data(), to);
-    case DType::f16: return widen<F16>(raw.data(), to);
-    default: fail(ErrorKind::internal, "floats are downloaded from float tensors");
+    case DType::f32:
+      return widen<float>(raw.data(), to);
+    case DType::bf16:
+      return widen<Bf16>(raw.data(), to);
+    case DType::f16:
+      return widen<F16>(raw.data(), to);
+    default:
+      fail(ErrorKind::internal, "floats are downloaded from float tensors");
   }
 }
 

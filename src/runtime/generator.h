@@ -14,11 +14,10 @@ class Generator {
   // `engine` is allocated, for inference, with caches.
   Generator(Engine& engine, const SamplerOptions& options);
 
-  // Appends the prompt (at least one token) and up to `most` chosen tokens; each is passed to `emit`
-  // as soon as it is known, which returns false to stop. End-of-text tokens stop too and are not
-  // emitted. Error{usage} when prompt and `most` exceed the caches' positions.
-  void run(std::span<const int32_t> prompt, int64_t most,
-           const std::function<bool(int32_t)>& emit);
+  // Appends the prompt (at least one token) and up to `most` chosen tokens; each is passed to
+  // `emit` as soon as it is known, which returns false to stop. End-of-text tokens stop too and are
+  // not emitted. Error{usage} when prompt and `most` exceed the caches' positions.
+  void run(std::span<const int32_t> prompt, int64_t most, const std::function<bool(int32_t)>& emit);
   // The logits [V] behind the last of `ids`, all of which are new; f32.
   std::span<const float> append(std::span<const int32_t> ids);
 

@@ -46,9 +46,8 @@ std::string metrics_line(const StepMetrics& m) {
   json["mfu"] = m.mfu;
   json["loss_scale"] = m.report.loss_scale;
   json["skipped"] = m.report.skipped;
-  json["memory"] = {{"planned", m.planned_bytes},
-                    {"arena_peak", m.arena_peak_bytes},
-                    {"rss", m.resident_bytes}};
+  json["memory"] = {
+      {"planned", m.planned_bytes}, {"arena_peak", m.arena_peak_bytes}, {"rss", m.resident_bytes}};
   if (m.validation_loss) json["validation_loss"] = number(*m.validation_loss);
   return json.dump();
 }

@@ -50,12 +50,12 @@ void declare_options(OptionTable& table, RunOptions& o) {
              "continue the run in --output from its newest complete checkpoint");
   table.integer({"save-interval"}, &o.save_interval,
                 "steps between checkpoints; 0: only at the end", {.least = 0});
-  table.integer({"keep-checkpoints"}, &o.keep_checkpoints,
-                "newest checkpoints to keep; 0: all", {.least = 0});
+  table.integer({"keep-checkpoints"}, &o.keep_checkpoints, "newest checkpoints to keep; 0: all",
+                {.least = 0});
   table.integer({"eval-interval"}, &o.eval_interval,
                 "steps between validations; 0: only at the end", {.least = 0});
-  table.integer({"eval-batches", "eval-iters"}, &o.eval_batches,
-                "micro-batches of one validation", {.least = 1});
+  table.integer({"eval-batches", "eval-iters"}, &o.eval_batches, "micro-batches of one validation",
+                {.least = 1});
   table.integer({"log-interval"}, &o.log_interval, "steps between log lines", {.least = 1});
   table.path({"metrics"}, &o.metrics,
              "file of one JSON object per step; empty: metrics.jsonl in the run's folder");
@@ -64,10 +64,14 @@ void declare_options(OptionTable& table, RunOptions& o) {
 
 DType compute_dtype(Precision precision, const Ops& ops) {
   switch (precision) {
-    case Precision::f32: return DType::f32;
-    case Precision::bf16: return DType::bf16;
-    case Precision::f16: return DType::f16;
-    case Precision::automatic: break;
+    case Precision::f32:
+      return DType::f32;
+    case Precision::bf16:
+      return DType::bf16;
+    case Precision::f16:
+      return DType::f16;
+    case Precision::automatic:
+      break;
   }
   return ops.native(DType::bf16) ? DType::bf16 : DType::f32;
 }
@@ -75,7 +79,8 @@ DType compute_dtype(Precision precision, const Ops& ops) {
 void derive_batch(RunOptions& o, int64_t data_degree) {
   int64_t &micro = o.micro_batch_size, &global = o.global_batch_size, &sum = o.accumulation;
   if (micro == 0 && global == 0) micro = 8;
-  if (micro == 0 && sum == 0) micro = std::max<int64_t>(1, std::min<int64_t>(8, global / data_degree));
+  if (micro == 0 && sum == 0)
+    micro = std::max<int64_t>(1, std::min<int64_t>(8, global / data_degree));
   if (sum == 0 && global == 0) sum = 1;
   if (global == 0) global = micro * sum * data_degree;
   if (micro == 0) micro = global / (sum * data_degree);

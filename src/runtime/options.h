@@ -36,8 +36,8 @@ void declare_precision_option(OptionTable& table, Precision& precision);
 // `automatic` is bf16 where the processor multiplies it natively, otherwise f32.
 DType compute_dtype(Precision precision, const Ops& ops);
 
-// Fills in what was left 0 of micro-batch size, global batch size and accumulation, so that global =
-// micro * accumulation * data_degree. Error{usage} with all three when that cannot hold.
+// Fills in what was left 0 of micro-batch size, global batch size and accumulation, so that global
+// = micro * accumulation * data_degree. Error{usage} with all three when that cannot hold.
 void derive_batch(RunOptions& options, int64_t data_degree);
 
 }  // namespace rankine

@@ -18,7 +18,7 @@ struct RunState {
   std::string configuration;  // TOML of the resolved options
 };
 
-std::string run_state_text(const RunState& state);  // a JSON object
+std::string run_state_text(const RunState& state);                           // a JSON object
 RunState parse_run_state(const std::string& text, const std::string& what);  // Error{data}
 
 }  // namespace rankine

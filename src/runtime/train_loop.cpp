@@ -22,8 +22,7 @@ struct StateTensors {
 
 RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer& trainer) {
   const StateTensors tensors(engine.store());
-  const std::string text =
-      load_checkpoint(checkpoint, tensors.groups(), engine.executor().ops());
+  const std::string text = load_checkpoint(checkpoint, tensors.groups(), engine.executor().ops());
   engine.store().refresh_compute(engine.executor().ops());
   RunState state = parse_run_state(text, checkpoint.string());
   trainer.restore(state.trainer);
@@ -87,7 +86,8 @@ void TrainLoop::log(const StepMetrics& m) {
   const auto done = static_cast<double>(m.report.step - first_step_);
   const double left = seconds_ / done * static_cast<double>(parts_.options.steps - m.report.step);
   std::string line = fmt::format(
-      "step {:>{}}/{} | loss {:.4f} | grad norm {:.3f} | lr {:.2e} | {:.0f} tokens/s | MFU {:.1f} %",
+      "step {:>{}}/{} | loss {:.4f} | grad norm {:.3f} | lr {:.2e} | {:.0f} tokens/s | MFU {:.1f} "
+      "%",
       m.report.step, std::to_string(parts_.options.steps).size(), parts_.options.steps,
       m.report.loss, m.report.grad_norm, m.report.lr, m.tokens_per_second, 100 * m.mfu);
   if (m.report.skipped)
@@ -108,8 +108,8 @@ double TrainLoop::validate() {
   const MicroShape shape{parts_.loader.rows(), parts_.loader.seq_length()};
   const auto count = static_cast<size_t>(shape.rows());
   for (int64_t batch = 0; batch < parts_.options.eval_batches; ++batch) {
-    const int64_t rows = parts_.loader.fill_validation(batch * parts_.loader.rows(), ids_.data(),
-                                                       targets_.data());
+    const int64_t rows =
+        parts_.loader.fill_validation(batch * parts_.loader.rows(), ids_.data(), targets_.data());
     if (rows == 0) break;
     sum += parts_.engine.executor().evaluate(std::span(ids_).first(count),
                                              std::span(targets_).first(count), shape);
@@ -121,8 +121,7 @@ double TrainLoop::validate() {
 void TrainLoop::save() {
   const StateTensors tensors(parts_.engine.store());
   const auto folder = checkpoint_folder(parts_.options.output, state_.step);
-  save_checkpoint(folder, run_state_text(state_), tensors.groups(),
-                  parts_.engine.executor().ops());
+  save_checkpoint(folder, run_state_text(state_), tensors.groups(), parts_.engine.executor().ops());
   saved_step_ = state_.step;
   remove_old_checkpoints();
 }

@@ -31,8 +31,8 @@ Action parse_action(std::string_view word) {
         (whole_step ? micro.empty() : parse_number(micro, action.micro)))
       return action;
   }
-  fail(ErrorKind::usage, "'{}' is no action; write for example 0F2 (stage 0, forward, micro-batch 2)",
-       word);
+  fail(ErrorKind::usage,
+       "'{}' is no action; write for example 0F2 (stage 0, forward, micro-batch 2)", word);
 }
 
 }  // namespace

@@ -18,9 +18,8 @@ ParamStore::ParamStore(std::span<const BlockDescription> blocks, DType compute, 
   for (const BlockDescription& block : blocks) lay_out(block.parameters, blocks_.emplace_back());
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (blocks[b].tied.empty()) continue;
-    const auto owner = std::find_if(groups_.begin(), groups_.end(), [&](const Entry& e) {
-      return e.spec.name == blocks[b].tied;
-    });
+    const auto owner = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const Entry& e) { return e.spec.name == blocks[b].tied; });
     expect(owner != groups_.end(), "a tied parameter has an owner");
     blocks_[b].groups.push_back(static_cast<size_t>(owner - groups_.begin()));
   }
@@ -55,8 +54,8 @@ void ParamStore::add_to(MemoryPlan& plan) const {
   const bool copy = compute_ != DType::f32;
   plan.add({"weights", copy ? "master weights" : "parameters", f32_bytes});
   if (copy)
-    plan.add({"parameters", "parameters",
-              static_cast<uint64_t>(elements_ * dtype_bytes(compute_))});
+    plan.add(
+        {"parameters", "parameters", static_cast<uint64_t>(elements_ * dtype_bytes(compute_))});
   if (purpose_ == Purpose::inference) return;
   plan.add({"gradients", "gradients", f32_bytes});
   plan.add({"momentum", "optimizer states", f32_bytes});
@@ -87,8 +86,12 @@ void ParamStore::initialise(Ops& ops, uint64_t seed) {
   for (const Entry& entry : entries_) {
     const Tensor x = weights_.range(entry.offset, entry.spec.shape.elements());
     switch (entry.spec.init) {
-      case Init::zeros: ops.fill(x, 0); break;
-      case Init::ones: ops.fill(x, 1); break;
+      case Init::zeros:
+        ops.fill(x, 0);
+        break;
+      case Init::ones:
+        ops.fill(x, 1);
+        break;
       case Init::normal:
         ops.fill_normal(x, random_key(seed, "init " + entry.spec.name), 0, entry.spec.std);
         break;

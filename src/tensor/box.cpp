@@ -30,7 +30,9 @@ Box intersect(const Box& a, const Box& b) {
   return out;
 }
 
-int64_t volume(const Box& box) { return extent(box).elements(); }
+int64_t volume(const Box& box) {
+  return extent(box).elements();
+}
 
 Shape extent(const Box& box) {
   Shape out = box.end;

@@ -4,16 +4,26 @@ namespace rankine {
 
 std::string_view dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::f64: return "f64";
-    case DType::f32: return "f32";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::i64: return "i64";
-    case DType::i32: return "i32";
-    case DType::i16: return "i16";
-    case DType::i8: return "i8";
-    case DType::u8: return "u8";
-    case DType::boolean: return "bool";
+    case DType::f64:
+      return "f64";
+    case DType::f32:
+      return "f32";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::i64:
+      return "i64";
+    case DType::i32:
+      return "i32";
+    case DType::i16:
+      return "i16";
+    case DType::i8:
+      return "i8";
+    case DType::u8:
+      return "u8";
+    case DType::boolean:
+      return "bool";
   }
   return "?";
 }
@@ -26,8 +36,7 @@ float to_float(F16 x) {
     out = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -out : out;
   }
-  const uint32_t bits =
-      sign | ((exponent == 31 ? 255u : exponent + 112u) << 23) | (fraction << 13);
+  const uint32_t bits = sign | ((exponent == 31 ? 255u : exponent + 112u) << 23) | (fraction << 13);
   std::memcpy(&out, &bits, 4);
   return out;
 }

@@ -11,13 +11,17 @@ enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, i16, i8, u8, boolean
 constexpr int64_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32:
+      return 4;
     case DType::bf16:
     case DType::f16:
-    case DType::i16: return 2;
-    default: return 1;
+    case DType::i16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -31,7 +35,9 @@ struct F16 {
   uint16_t bits;
 };
 
-inline float to_float(float x) { return x; }
+inline float to_float(float x) {
+  return x;
+}
 inline float to_float(Bf16 x) {
   const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
   float out;
@@ -51,8 +57,7 @@ template <>
 inline Bf16 from_float<Bf16>(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);
-  if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 template <>

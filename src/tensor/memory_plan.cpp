@@ -14,9 +14,8 @@ std::string largest_phase(std::span<const Allocation> entries, Tier tier) {
   std::map<std::string, uint64_t> bytes;
   for (const Allocation& a : entries)
     if (a.tier == tier && a.life == Life::scratch) bytes[a.phase] += a.bytes;
-  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? "" : most->first;
 }
 

@@ -17,7 +17,7 @@
 namespace rankine::test {
 
 struct Finished {
-  int code = -1;    // exit code, or -signal
+  int code = -1;  // exit code, or -signal
   std::string out, err;
 };
 

@@ -13,7 +13,9 @@ struct TinyModel {
   ModelConfig config;
 };
 
-inline void PrintTo(const TinyModel& model, std::ostream* out) { *out << model.name; }
+inline void PrintTo(const TinyModel& model, std::ostream* out) {
+  *out << model.name;
+}
 
 inline ModelConfig tiny_config(Family family) {
   ModelConfig c;

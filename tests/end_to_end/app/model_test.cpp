@@ -14,8 +14,9 @@ class TrainedModel : public TrainingRun {
 };
 
 TEST_F(TrainedModel, SamplesAreRepeatableAndStartWithThePrompt) {
-  const std::vector<std::string> words{"generate", "--model", at("run"), "--prompt", "The engine",
-                                       "--max-tokens", "40", "--seed", "3"};
+  const std::vector<std::string> words{"generate", "--model",    at("run"),
+                                       "--prompt", "The engine", "--max-tokens",
+                                       "40",       "--seed",     "3"};
   const Finished a = run(words), b = run(words);
   ASSERT_EQ(a.code, 0) << a.err;
   EXPECT_EQ(a.out, b.out);
@@ -25,7 +26,8 @@ TEST_F(TrainedModel, SamplesAreRepeatableAndStartWithThePrompt) {
 
 TEST_F(TrainedModel, ExportImportExportIsByteIdentical) {
   for (const std::string dtype : {"f32", "bf16", "f16"}) {
-    const std::string hf = at("hf-" + dtype), back = at("back-" + dtype), again = at("hf2-" + dtype);
+    const std::string hf = at("hf-" + dtype), back = at("back-" + dtype),
+                      again = at("hf2-" + dtype);
     ASSERT_EQ(run({"convert", "--from", at("run"), "--to", hf, "--dtype", dtype}).code, 0);
     ASSERT_EQ(run({"convert", "--from", hf, "--to", back, "--layout", "checkpoint"}).code, 0);
     ASSERT_EQ(run({"convert", "--from", back, "--to", again, "--dtype", dtype}).code, 0);
@@ -65,9 +67,9 @@ TEST_F(TrainedModel, FineTuningStartsWhereTheModelIs) {
   const double trained = metrics(home() / "run").back()["loss"];
   ASSERT_EQ(run({"convert", "--from", at("run"), "--to", at("hf"), "--dtype", "f32"}).code, 0);
   for (const std::string from : {"run", "hf"}) {
-    const Finished done = run({"train", "--data", at("corpus.txt"), "--model", at(from),
-                               "--seq-length", "32", "--steps", "3", "--precision", "f32",
-                               "--output", at("tuned-" + from)});
+    const Finished done =
+        run({"train", "--data", at("corpus.txt"), "--model", at(from), "--seq-length", "32",
+             "--steps", "3", "--precision", "f32", "--output", at("tuned-" + from)});
     ASSERT_EQ(done.code, 0) << done.err;
     EXPECT_LT(metrics(home() / ("tuned-" + from))[0]["loss"].get<double>(), 1.3 * trained + 0.2);
   }
@@ -75,9 +77,9 @@ TEST_F(TrainedModel, FineTuningStartsWhereTheModelIs) {
 }
 
 TEST_F(TrainedModel, OneStepOfBenchGivesItsFigures) {
-  const Finished done = run({"bench", "--model", at("run"), "--seq-length", "32",
-                             "--micro-batch-size", "2", "--steps", "1", "--precision", "f32,bf16",
-                             "--json", at("bench.json")});
+  const Finished done =
+      run({"bench", "--model", at("run"), "--seq-length", "32", "--micro-batch-size", "2",
+           "--steps", "1", "--precision", "f32,bf16", "--json", at("bench.json")});
   ASSERT_EQ(done.code, 0) << done.err;
   const Json json = Json::parse(read_text(at("bench.json")));
   for (const char* precision : {"f32", "bf16"})

@@ -32,9 +32,10 @@ TEST_F(Refusals, UsageFaultsAreNamedWithTheNearestLegalThing) {
   check({{"train", "--data", at("corpus.txt"), "--model", "gtp2"}, 2, "'gpt2'"});
   check({{"train", "--data", at("corpus.txt"), "--steps", "-1"}, 2, "steps"});
   check({{"train", "--data", at("corpus.txt"), "--precision", "fp8"}, 2, "bf16"});
-  check({{"train", "--data", at("corpus.txt"), "--micro-batch-size", "3", "--global-batch-size",
-          "8"},
-         2, "--global-batch-size 8"});
+  check(
+      {{"train", "--data", at("corpus.txt"), "--micro-batch-size", "3", "--global-batch-size", "8"},
+       2,
+       "--global-batch-size 8"});
   check({{"train", "--data", at("corpus.txt"), "--seq-length", "100000"}, 2, "positions"});
   check({{"train", "--resume", "--data", at("corpus.txt")}, 2, "--output"});
   check({{"generate"}, 2, "--model is missing"});
@@ -107,10 +108,11 @@ TEST_F(Refusals, ADamagedCheckpointIsRefusedByName) {
   std::string bytes = read_text(file);
   bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
   write_text_atomically(file, bytes);
-  check({{"generate", "--model", at("run"), "--prompt", "x", "--max-tokens", "9"}, 4,
+  check({{"generate", "--model", at("run"), "--prompt", "x", "--max-tokens", "9"},
+         4,
          "rank-00000.safetensors"});
-  check({{"train", "--resume", "--output", at("run"), "--steps", "3"}, 4,
-         "rank-00000.safetensors"});
+  check(
+      {{"train", "--resume", "--output", at("run"), "--steps", "3"}, 4, "rank-00000.safetensors"});
 }
 
 TEST_F(Refusals, AFullDiskEndsTheRunWithItsReason) {

@@ -9,7 +9,8 @@ namespace {
 using EndToEnd = TrainingRun;
 
 TEST_F(EndToEnd, TrainsAndTheLossFalls) {
-  const Finished done = run(train({"--steps", "60", "--output", at("run"), "--eval-interval", "30"}));
+  const Finished done =
+      run(train({"--steps", "60", "--output", at("run"), "--eval-interval", "30"}));
   ASSERT_EQ(done.code, 0) << done.err;
   const std::vector<Json> lines = metrics(home() / "run");
   ASSERT_EQ(lines.size(), 60u);
@@ -45,8 +46,7 @@ TEST_F(EndToEnd, ResumedLossesAreThoseOfTheUninterruptedRun) {
 
 TEST_F(EndToEnd, TheStoredConfigurationRepeatsTheRun) {
   ASSERT_EQ(run(train({"--steps", "5", "--output", at("a")})).code, 0);
-  const Finished again =
-      run({"train", "--config", at("a/config.toml"), "--output", at("b")});
+  const Finished again = run({"train", "--config", at("a/config.toml"), "--output", at("b")});
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(numbers(home() / "b"), numbers(home() / "a"));
 }

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 inline std::string corpus_text(size_t bytes) {
   const std::string sentences[] = {
       "The engine of ranks trains models. ", "Every rank holds one share of the states.\n",
-      "A gradient is a sum over uses. ",      "Nothing is averaged twice; nothing is lost.\n"};
+      "A gradient is a sum over uses. ", "Nothing is averaged twice; nothing is lost.\n"};
   std::string text;
   for (size_t i = 0; text.size() < bytes; ++i) text += sentences[(i * i + i / 3) % 4];
   return text;
@@ -32,10 +32,22 @@ class TrainingRun : public ::testing::Test {
   }
 
   std::vector<std::string> train(const std::vector<std::string>& more) {
-    std::vector<std::string> words{"train", "--data", (home() / "corpus.txt").string(),
-                                   "--model", (home() / "shape").string(), "--from-scratch",
-                                   "--seq-length", "32", "--micro-batch-size", "4", "--precision",
-                                   "f32", "--lr", "3e-3", "--threads", "2"};
+    std::vector<std::string> words{"train",
+                                   "--data",
+                                   (home() / "corpus.txt").string(),
+                                   "--model",
+                                   (home() / "shape").string(),
+                                   "--from-scratch",
+                                   "--seq-length",
+                                   "32",
+                                   "--micro-batch-size",
+                                   "4",
+                                   "--precision",
+                                   "f32",
+                                   "--lr",
+                                   "3e-3",
+                                   "--threads",
+                                   "2"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -56,7 +68,8 @@ class TrainingRun : public ::testing::Test {
   static std::vector<std::string> numbers(const fs::path& run) {
     std::vector<std::string> out;
     for (const Json& line : metrics(run))
-      out.push_back(line["step"].dump() + " " + line["loss"].dump() + " " + line["grad_norm"].dump());
+      out.push_back(line["step"].dump() + " " + line["loss"].dump() + " " +
+                    line["grad_norm"].dump());
     return out;
   }
 

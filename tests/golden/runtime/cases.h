@@ -56,7 +56,9 @@ class GoldenCase : public ::testing::TestWithParam<std::string> {
     }
     return true;
   }
-  void skip(const std::string& reason) { [&] { GTEST_SKIP() << reason; }(); }
+  void skip(const std::string& reason) {
+    [&] { GTEST_SKIP() << reason; }();
+  }
 
   void load(Engine& engine) const {
     import_hf(folder, config, engine.store().weights(), engine.executor().ops());

@@ -28,7 +28,8 @@ TEST_P(GoldenEdge, Logits) {
   const size_t width = all.size() / ids.size();
   const std::vector<float> first = golden["logits_first"], last = golden["logits_last"];
   EXPECT_LE(largest_difference(std::span(all).first(first.size()), first), 1e-4);
-  EXPECT_LE(largest_difference(std::span(all).subspan(all.size() - width, last.size()), last), 1e-4);
+  EXPECT_LE(largest_difference(std::span(all).subspan(all.size() - width, last.size()), last),
+            1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, GoldenEdge, ::testing::ValuesIn(case_names("edge")), test_name);
@@ -39,8 +40,7 @@ TEST_P(GoldenTrained, GreedyTextFromTheFirstToken) {
   if (!open_case("trained")) return;
   const std::vector<int32_t> expected = golden["greedy_ids_from_bos"];
   const auto ops = make_cpu_ops(2);
-  Engine engine(*ops, config,
-                generation_setup(DType::f32, static_cast<int64_t>(expected.size())));
+  Engine engine(*ops, config, generation_setup(DType::f32, static_cast<int64_t>(expected.size())));
   engine.allocate();
   load(engine);
   std::vector<int32_t> ids{expected[0]};
@@ -66,9 +66,9 @@ TEST_P(GoldenTrained, HeldOutLoss) {
   engine.allocate();
   load(engine);
   const auto count = static_cast<size_t>(shape.tokens);
-  const double loss = engine.executor().evaluate(std::span(ids).first(count),
-                                                 std::span(ids).subspan(1), shape) /
-                      static_cast<double>(count);
+  const double loss =
+      engine.executor().evaluate(std::span(ids).first(count), std::span(ids).subspan(1), shape) /
+      static_cast<double>(count);
   EXPECT_NEAR(loss, golden["heldout_loss"].get<double>(), 1e-5);
 }
 

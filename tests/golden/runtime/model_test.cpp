@@ -63,9 +63,9 @@ class GoldenModel : public GoldenCase {
       const double norm = expected[norms_key][i];
       EXPECT_NEAR(report.grad_norm, norm, 1e-4 * norm) << "step " << s;
     }
-    const double loss = training.engine.executor().evaluate(batches.ids[0], batches.targets[0],
-                                                            shape()) /
-                        static_cast<double>(shape().rows());
+    const double loss =
+        training.engine.executor().evaluate(batches.ids[0], batches.targets[0], shape()) /
+        static_cast<double>(shape().rows());
     EXPECT_NEAR(loss, expected["loss_on_batch0_after"].get<double>(), 1e-4);
     if (expected.contains("final_params"))
       check_parameters(training.engine.store().weights(), *training.ops, expected["final_params"]);
@@ -96,7 +96,8 @@ class GoldenModel : public GoldenCase {
       const std::vector<float> values = assembled(hf, weights, ops);
       double squares = 0;
       for (const float v : values) squares += static_cast<double>(v) * static_cast<double>(v);
-      EXPECT_NEAR(std::sqrt(squares), e["norm"].get<double>(), 1e-4 * e["norm"].get<double>() + 1e-4)
+      EXPECT_NEAR(std::sqrt(squares), e["norm"].get<double>(),
+                  1e-4 * e["norm"].get<double>() + 1e-4)
           << hf.name;
       const double noise = 4 * e["noise_maxabs"].get<double>() + 2e-5;
       for (size_t i = 0; i < e["first"].size(); ++i)
@@ -208,11 +209,11 @@ TEST_P(GoldenModel, GreedyContinuation) {
   engine.allocate();
   load(engine);
   std::vector<int32_t> chosen;
-  Generator(engine, {.temperature = 0}).run(prompt, static_cast<int64_t>(expected.size()),
-                                            [&](int32_t id) {
-                                              chosen.push_back(id);
-                                              return true;
-                                            });
+  Generator(engine, {.temperature = 0})
+      .run(prompt, static_cast<int64_t>(expected.size()), [&](int32_t id) {
+        chosen.push_back(id);
+        return true;
+      });
   EXPECT_EQ(chosen, expected);
 }
 

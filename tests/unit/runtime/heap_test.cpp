@@ -24,33 +24,56 @@ bool from_vendor(const void* caller) {
 // Not inlined, so that the compiler does not pair malloc and free with new and delete.
 [[gnu::noinline]] void* allocate(std::size_t bytes, std::size_t alignment, const void* caller) {
   if (watching) ++(from_vendor(caller) ? vendor_allocations : own_allocations);
-  void* memory = alignment <= alignof(std::max_align_t)
-                     ? std::malloc(bytes == 0 ? 1 : bytes)
-                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory =
+      alignment <= alignof(std::max_align_t)
+          ? std::malloc(bytes == 0 ? 1 : bytes)
+          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
-[[gnu::noinline]] void release(void* p) { std::free(p); }
+[[gnu::noinline]] void release(void* p) {
+  std::free(p);
+}
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return allocate(bytes, 1, __builtin_return_address(0)); }
-void* operator new[](std::size_t bytes) { return allocate(bytes, 1, __builtin_return_address(0)); }
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, 1, __builtin_return_address(0));
+}
+void* operator new[](std::size_t bytes) {
+  return allocate(bytes, 1, __builtin_return_address(0));
+}
 void* operator new(std::size_t bytes, std::align_val_t a) {
   return allocate(bytes, static_cast<std::size_t>(a), __builtin_return_address(0));
 }
 void* operator new[](std::size_t bytes, std::align_val_t a) {
   return allocate(bytes, static_cast<std::size_t>(a), __builtin_return_address(0));
 }
-void operator delete(void* p) noexcept { release(p); }
-void operator delete[](void* p) noexcept { release(p); }
-void operator delete(void* p, std::size_t) noexcept { release(p); }
-void operator delete[](void* p, std::size_t) noexcept { release(p); }
-void operator delete(void* p, std::align_val_t) noexcept { release(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { release(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete(void* p) noexcept {
+  release(p);
+}
+void operator delete[](void* p) noexcept {
+  release(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  release(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  release(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+  release(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+  release(p);
+}
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  release(p);
+}
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
+  release(p);
+}
 
 namespace rankine::test {
 namespace {

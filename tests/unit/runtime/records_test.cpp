@@ -73,10 +73,10 @@ struct Batch {
 };
 
 TEST(Options, TwoOfTheBatchSizesGiveTheThird) {
-  for (const Batch& b : {Batch{0, 0, 0, 1, 8, 8, 1}, Batch{4, 0, 3, 1, 4, 12, 3},
-                         Batch{4, 16, 0, 2, 4, 16, 2}, Batch{0, 24, 3, 2, 4, 24, 3},
-                         Batch{0, 32, 0, 1, 8, 32, 4}, Batch{0, 2, 0, 1, 2, 2, 1},
-                         Batch{2, 12, 6, 1, 2, 12, 6}}) {
+  for (const Batch& b :
+       {Batch{0, 0, 0, 1, 8, 8, 1}, Batch{4, 0, 3, 1, 4, 12, 3}, Batch{4, 16, 0, 2, 4, 16, 2},
+        Batch{0, 24, 3, 2, 4, 24, 3}, Batch{0, 32, 0, 1, 8, 32, 4}, Batch{0, 2, 0, 1, 2, 2, 1},
+        Batch{2, 12, 6, 1, 2, 12, 6}}) {
     RunOptions o;
     o.micro_batch_size = b.micro;
     o.global_batch_size = b.global;

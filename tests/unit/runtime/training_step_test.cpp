@@ -17,7 +17,8 @@ struct Tokens {
 
 Tokens tokens_for(const ModelConfig& config, int micros, uint64_t seed) {
   const auto rows = static_cast<size_t>(shape.rows() * micros);
-  Tokens t{random_ids(rows, config.vocabulary, seed), random_ids(rows, config.vocabulary, seed + 1)};
+  Tokens t{random_ids(rows, config.vocabulary, seed),
+           random_ids(rows, config.vocabulary, seed + 1)};
   for (size_t i = 0; i < rows; i += 7) t.targets[i] = -100;  // some positions count for nothing
   return t;
 }
@@ -30,7 +31,8 @@ TEST_P(Gradients, AgreeWithCentralDifferencesOfTheLoss) {
   Training training(config, {.shape = shape, .optimizer = {.clip_grad = 0}});
   Ops& ops = *training.ops;
   const Tokens t = tokens_for(config, 1, 3);
-  // With learning rate 0 a step leaves the weights alone; the same step number draws the same masks.
+  // With learning rate 0 a step leaves the weights alone; the same step number draws the same
+  // masks.
   const auto loss = [&] { return training.trainer->step(1, 0.0, t.ids, t.targets).loss; };
   loss();
   const std::vector<NamedTensor> weights = training.engine.store().weights();
@@ -115,7 +117,8 @@ TEST_P(Gradients, ArenaPeakIsThePlanToTheByte) {
     Training training(GetParam().config, {.shape = shape, .compute = compute});
     const Tokens t = tokens_for(GetParam().config, 1, 5);
     training.trainer->step(1, 1e-3, t.ids, t.targets);
-    EXPECT_EQ(training.engine.arena().peak_bytes(), training.engine.plan().peak_bytes(Tier::device));
+    EXPECT_EQ(training.engine.arena().peak_bytes(),
+              training.engine.plan().peak_bytes(Tier::device));
     EXPECT_EQ(training.engine.arena().reserved_bytes(), training.engine.arena().peak_bytes());
     EXPECT_TRUE(training.engine.arena().unused().empty());
   }

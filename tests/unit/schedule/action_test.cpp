@@ -13,8 +13,8 @@ TEST(Action, ProgramsPrintAndParseBack) {
   const Program program = accumulation_program(3);
   EXPECT_EQ(to_string(program), "0F0 0B0 0F1 0B1 0F2 0B2 0U");
   EXPECT_EQ(parse_program(to_string(program)), program);
-  EXPECT_EQ(parse_program("  12F7\n0U "), (Program{{12, ActionKind::forward, 7},
-                                                   {0, ActionKind::update, 0}}));
+  EXPECT_EQ(parse_program("  12F7\n0U "),
+            (Program{{12, ActionKind::forward, 7}, {0, ActionKind::update, 0}}));
 }
 
 TEST(Action, WordsThatAreNoActionsAreNamed) {

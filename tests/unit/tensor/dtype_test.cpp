@@ -55,8 +55,12 @@ void check_rounding_between_neighbours(uint16_t last_finite) {
   }
 }
 
-TEST(F16, RoundsToNearestEven) { check_rounding_between_neighbours<F16>(0x7bff); }
-TEST(Bf16, RoundsToNearestEven) { check_rounding_between_neighbours<Bf16>(0x7f7f); }
+TEST(F16, RoundsToNearestEven) {
+  check_rounding_between_neighbours<F16>(0x7bff);
+}
+TEST(Bf16, RoundsToNearestEven) {
+  check_rounding_between_neighbours<Bf16>(0x7f7f);
+}
 
 }  // namespace
 }  // namespace rankine
