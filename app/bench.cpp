@@ -95,6 +95,8 @@ double measure_adamw(Engine& engine, int rounds) {
   return bytes * static_cast<double>(engine.store().elements()) / median(seconds);
 }
 
+constexpr double peak_window_seconds = 2;
+
 struct StepFigures {
   double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes;
   uint64_t peak_bytes, planned_bytes, resident_bytes;
@@ -126,13 +128,19 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   const double flops = training_flops_per_token(config, o.seq_length) * static_cast<double>(tokens);
   std::vector<double> seconds, shares, peaks;
   uint64_t resident = 0;
+  // A step is held against the products' mean rate over windows right before and after it, so that
+  // what disturbs the machine for seconds disturbs both.
+  const Product product = fastest_product(*peak_ops, dtype, 3);
+  double before = sustained_product_flops(*peak_ops, product, peak_window_seconds);
   for (int64_t step = 1; step <= o.steps + 2; ++step) {
-    const double peak = measure_matmul_flops(*peak_ops, dtype, 3);
     const double start = monotonic_seconds();
     timed.reset();
     trainer.step(step, inputs, targets);
     const double taken = monotonic_seconds() - start;
     if (step == 1) resident = resident_memory().now;
+    const double after = sustained_product_flops(*peak_ops, product, peak_window_seconds);
+    const double peak = 2 / (1 / before + 1 / after);
+    before = after;
     if (step <= 2) continue;
     seconds.push_back(taken);
     peaks.push_back(peak);

@@ -1,7 +1,6 @@
 #include "runtime/peak.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "runtime/process.h"
@@ -9,11 +8,6 @@
 
 namespace rankine {
 namespace {
-
-struct Product {
-  int64_t rows, inputs, outputs;
-};
-constexpr std::array products{Product{2048, 2048, 2048}, Product{4096, 768, 3072}};
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
@@ -29,41 +23,68 @@ double seconds_of(Ops& ops, Work&& work) {
   return monotonic_seconds() - start;
 }
 
-double product_flops(Ops& ops, DType dtype, const Product& p, int rounds) {
+// Calls `measure` with one product's work, its operands in place.
+template <class Measure>
+void with_product(Ops& ops, const Product& p, Measure&& measure) {
   MemoryPlan plan;
   const auto bytes = [&](int64_t elements) {
-    return static_cast<uint64_t>(elements * dtype_bytes(dtype));
+    return static_cast<uint64_t>(elements * dtype_bytes(p.dtype));
   };
-  const size_t workspace = ops.linear_workspace(p.rows, p.inputs, p.outputs, dtype);
+  const size_t workspace = ops.linear_workspace(p.rows, p.inputs, p.outputs, p.dtype);
   plan.add({"x", "measurement", bytes(p.rows * p.inputs)});
   plan.add({"w", "measurement", bytes(p.outputs * p.inputs)});
   plan.add({"y", "measurement", bytes(p.rows * p.outputs)});
   plan.add({"workspace", "measurement", workspace});
   Arena arena(plan, Tier::device);
-  const Tensor x = arena.take("x", dtype, Shape{p.rows, p.inputs});
-  const Tensor w = arena.take("w", dtype, Shape{p.outputs, p.inputs});
-  const Tensor y = arena.take("y", dtype, Shape{p.rows, p.outputs});
+  const Tensor x = arena.take("x", p.dtype, Shape{p.rows, p.inputs});
+  const Tensor w = arena.take("w", p.dtype, Shape{p.outputs, p.inputs});
+  const Tensor y = arena.take("y", p.dtype, Shape{p.rows, p.outputs});
   ops.set_workspace(arena.take("workspace", DType::u8, Shape{static_cast<int64_t>(workspace)}));
   ops.fill(x, 0.5f);
   ops.fill(w, 0.25f);
   ops.linear(x, w, {}, y);
-  std::vector<double> seconds;
-  for (int round = 0; round < rounds; ++round)
-    seconds.push_back(seconds_of(ops, [&] { ops.linear(x, w, {}, y); }));
+  measure([&] { ops.linear(x, w, {}, y); });
   ops.set_workspace({});
+}
+
+double flops_of(const Product& p) {
   return 2.0 * static_cast<double>(p.rows) * static_cast<double>(p.inputs) *
-         static_cast<double>(p.outputs) / median(seconds);
+         static_cast<double>(p.outputs);
 }
 
 }  // namespace
 
-double measure_matmul_flops(Ops& ops, DType dtype, int rounds) {
-  double best = 0;
-  for (const Product& product : products) {
-    best = std::max(best, product_flops(ops, dtype, product, rounds));
-    if (!ops.native(dtype)) best = std::max(best, product_flops(ops, DType::f32, product, rounds));
+double measure_product_flops(Ops& ops, const Product& product, int rounds) {
+  std::vector<double> seconds;
+  with_product(ops, product, [&](auto&& work) {
+    for (int round = 0; round < rounds; ++round) seconds.push_back(seconds_of(ops, work));
+  });
+  return flops_of(product) / median(seconds);
+}
+
+double sustained_product_flops(Ops& ops, const Product& product, double seconds) {
+  double taken = 0;
+  int rounds = 0;
+  with_product(ops, product, [&](auto&& work) {
+    for (; taken < seconds; ++rounds) taken += seconds_of(ops, work);
+  });
+  return rounds * flops_of(product) / taken;
+}
+
+Product fastest_product(Ops& ops, DType dtype, int rounds) {
+  std::vector<Product> products{{2048, 2048, 2048, dtype}, {4096, 768, 3072, dtype}};
+  if (!ops.native(dtype)) {
+    products.push_back({2048, 2048, 2048, DType::f32});
+    products.push_back({4096, 768, 3072, DType::f32});
   }
-  return best;
+  std::vector<double> rates;
+  for (const Product& product : products)
+    rates.push_back(measure_product_flops(ops, product, rounds));
+  return products[static_cast<size_t>(std::ranges::max_element(rates) - rates.begin())];
+}
+
+double measure_matmul_flops(Ops& ops, DType dtype, int rounds) {
+  return measure_product_flops(ops, fastest_product(ops, dtype, rounds), rounds);
 }
 
 }  // namespace rankine

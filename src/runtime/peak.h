@@ -4,9 +4,20 @@
 // What this machine can do at best, measured: the denominators of MFU and of bandwidth shares.
 namespace rankine {
 
-// Floating-point operations per second of large matrix products in `dtype`: the median of `rounds`
-// over the fastest of a few shapes. A dtype that is computed by converting to f32 is held against
-// the f32 rate, which bounds it.
+// A large matrix product, y[rows, outputs] = x[rows, inputs] w^T, in one dtype.
+struct Product {
+  int64_t rows, inputs, outputs;
+  DType dtype;
+};
+
+// Floating-point operations per second of `product`: the median of `rounds`.
+double measure_product_flops(Ops& ops, const Product& product, int rounds);
+// The same, sustained: the mean rate over at least `seconds`.
+double sustained_product_flops(Ops& ops, const Product& product, double seconds);
+// The fastest of a few large products in `dtype`. A dtype that is computed by converting to f32 is
+// held against f32 products, which bound it.
+Product fastest_product(Ops& ops, DType dtype, int rounds);
+// Rate of the fastest product: what MFU is a share of.
 double measure_matmul_flops(Ops& ops, DType dtype, int rounds);
 // Bytes per second of the optimizer's pattern (4 f32 streams read, 3 written), multiplied and
 // added without a division or root: what AdamW could reach.

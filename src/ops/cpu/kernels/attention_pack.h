@@ -59,32 +59,53 @@ static void pack_rows(const HeadRows<S>& rows, typename Path::Word* to) {
   }
 }
 
+// The `lanes` words that hold x[0] and what follows it.
+template <class S>
+[[gnu::always_inline]] static inline void words_along(float* to, const S* x) {
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) to[i] = up(x[i]);
+}
+[[gnu::always_inline]] static inline void words_along(uint32_t* to, const Bf16* x) {
+  __builtin_memcpy(to, x, vector_bytes);
+}
+
 // Right operand, contracted over D, a column per row: to[t / panel][padded / depth][panel].
-// `first` and `end` are multiples of the panel.
+// `first` and `end` are multiples of the panel. Whole squares are transposed in registers.
 template <class Path, class S>
 static void pack_columns(const HeadRows<S>& rows, typename Path::Word* to) {
+  using Word = typename Path::Word;
   const int64_t words = rows.padded / Path::depth;
-  for (int64_t start = rows.first; start < rows.end; start += panel) {
-    typename Path::Word* block = to + start * words;
-    const int64_t filled = (rows.width + Path::depth - 1) / Path::depth;
-    for (int64_t t = 0; t < panel; ++t) {
-      const int64_t used = start + t < rows.limit ? filled : 0;
-      const S* x = rows.data + (start + t) * rows.stride;
-      prefetch_row<false>(x + prefetch_distance * rows.stride, rows.width);
-      for (int64_t w = 0; w < used; ++w)
-        word_along(block[w * panel + t], x, w * Path::depth, rows.width);
-      for (int64_t w = used; w < words; ++w) block[w * panel + t] = 0;
+  const int64_t filled = (rows.width + Path::depth - 1) / Path::depth;
+  const int64_t squares = rows.width / Path::depth / lanes * lanes;
+  for (int64_t start = rows.first; start < rows.end; start += lanes) {
+    Word* block = to + start / panel * panel * words + start % panel;
+    const S* x = rows.data + start * rows.stride;
+    const bool whole = start + lanes <= rows.limit;
+    for (int64_t i = 0; i < lanes; ++i)
+      prefetch_row<false>(x + (i + prefetch_distance) * rows.stride, rows.width);
+    for (int64_t w = 0; whole && w < squares; w += lanes) {
+      Word square[lanes][lanes];
+      for (int i = 0; i < lanes; ++i)
+        words_along(square[i], x + i * rows.stride + w * Path::depth);
+      transpose_square(square[0], block + w * panel, panel);
+    }
+    for (int64_t i = 0; i < lanes; ++i) {
+      const int64_t used = start + i < rows.limit ? filled : 0;
+      for (int64_t w = whole ? squares : 0; w < used; ++w)
+        word_along(block[w * panel + i], x + i * rows.stride, w * Path::depth, rows.width);
+      for (int64_t w = used; w < words; ++w) block[w * panel + i] = 0;
     }
   }
 }
 
 // One row's part of a right operand contracted over rows: `count` numbers from column d on.
 template <class S>
-static inline void fill_panel(float* to, const S* x, const S*, int64_t count) {
+[[gnu::always_inline]] static inline void fill_panel(float* to, const S* x, const S*, int64_t count) {
 #pragma omp simd
   for (int64_t d = 0; d < count; ++d) to[d] = up(x[d]);
 }
-static inline void fill_panel(uint32_t* to, const Bf16* x, const Bf16* next, int64_t count) {
+[[gnu::always_inline]] static inline void fill_panel(uint32_t* to, const Bf16* x, const Bf16* next,
+                                                     int64_t count) {
   if (next == nullptr) {
     for (int64_t d = 0; d < count; ++d) to[d] = x[d].bits;
     return;
@@ -99,15 +120,18 @@ template <class Path, class S>
 static void pack_depth(const HeadRows<S>& rows, int64_t origin, int64_t capacity,
                        typename Path::Word* to) {
   const int64_t words = capacity / Path::depth;
-  for (int64_t d = 0; d < rows.padded; d += panel) {
-    typename Path::Word* out = to + d / panel * words * panel;
-    const int64_t count = larger_of(0, smaller_of(panel, rows.width - d));
-    for (int64_t t = rows.first; t < rows.end; t += Path::depth) {
-      typename Path::Word* line = out + (t - origin) / Path::depth * panel;
-      const S* x = rows.data + t * rows.stride + d;
-      prefetch_row<false>(x + prefetch_distance * rows.stride, count);
-      const int64_t used = t < rows.limit ? count : 0;
-      if (used > 0) fill_panel(line, x, t + 1 < rows.limit ? x + rows.stride : nullptr, used);
+  for (int64_t t = rows.first; t < rows.end; t += Path::depth) {
+    typename Path::Word* line = to + (t - origin) / Path::depth * panel;
+    const S* x = rows.data + t * rows.stride;
+    prefetch_row<false>(x + prefetch_distance * rows.stride, rows.width);
+    for (int64_t d = 0; d < rows.padded; d += panel, line += words * panel) {
+      const int64_t used =
+          t < rows.limit ? larger_of(0, smaller_of(panel, rows.width - d)) : int64_t{0};
+      const S* next = t + 1 < rows.limit ? x + rows.stride + d : nullptr;
+      if (used == panel)
+        fill_panel(line, x + d, next, panel);
+      else if (used > 0)
+        fill_panel(line, x + d, next, used);
       for (int64_t i = used; i < panel; ++i) line[i] = 0;
     }
   }

@@ -37,15 +37,61 @@ constexpr int lanes = vector_bytes / 4;
 [[gnu::always_inline]] static inline Floats larger(Floats a, Floats b) {
   return a > b ? a : b;
 }
+// Lane l holds l ^ step: the partner it exchanges with.
+template <int step>
+[[gnu::always_inline]] static inline Words exchanged() {
+  Words lane;
+#pragma GCC unroll 16
+  for (int l = 0; l < lanes; ++l) lane[l] = static_cast<uint32_t>(l ^ step);
+  return lane;
+}
+
+// Folds the halves of x onto each other until every lane holds the result of all.
+template <int half = lanes / 2, class Fold>
+[[gnu::always_inline]] static inline float folded(Floats x, const Fold& fold) {
+  x = fold(x, __builtin_shuffle(x, exchanged<half>()));
+  if constexpr (half > 1)
+    return folded<half / 2>(x, fold);
+  else
+    return x[0];
+}
 [[gnu::always_inline]] static inline float largest(Floats x) {
-  float best = x[0];
-  for (int i = 1; i < lanes; ++i) best = x[i] > best ? x[i] : best;
-  return best;
+  return folded(x, [](Floats a, Floats b) { return larger(a, b); });
 }
 [[gnu::always_inline]] static inline float total(Floats x) {
-  float sum = 0;
-  for (int i = 0; i < lanes; ++i) sum += x[i];
-  return sum;
+  return folded(x, [](Floats a, Floats b) { return a + b; });
+}
+
+// One pass of a transposition: swaps the off-diagonal quarters of 2 half x 2 half squares.
+template <int half>
+[[gnu::always_inline]] static inline void swap_quarters(Words (&rows)[lanes]) {
+  Words low, high;
+#pragma GCC unroll 16
+  for (int l = 0; l < lanes; ++l) {
+    low[l] = static_cast<uint32_t>((l & half) != 0 ? lanes + l - half : l);
+    high[l] = static_cast<uint32_t>((l & half) != 0 ? lanes + l : l + half);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    if ((i & half) != 0) continue;
+    const Words a = rows[i], b = rows[i + half];
+    rows[i] = __builtin_shuffle(a, b, low);
+    rows[i + half] = __builtin_shuffle(a, b, high);
+  }
+  if constexpr (2 * half < lanes) swap_quarters<2 * half>(rows);
+}
+
+// to[c][r] = from[r][c] for a dense square of lanes x lanes 32-bit words.
+[[gnu::always_inline]] static inline void transpose_square(const void* from, void* to,
+                                                           ptrdiff_t stride) {
+  Words rows[lanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i)
+    __builtin_memcpy(&rows[i], static_cast<const char*>(from) + i * vector_bytes, vector_bytes);
+  swap_quarters<1>(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i)
+    __builtin_memcpy(static_cast<char*>(to) + i * stride * 4, &rows[i], vector_bytes);
 }
 
 // 2^x for x <= 126 with relative error below 2e-7; exactly 0 below -126.
