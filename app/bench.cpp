@@ -87,7 +87,7 @@ double measure_adamw(Engine& engine, int rounds) {
   const AdamWStep step = adamw_step({}, 1, 0, 1);
   for (int round = 0; round < rounds; ++round) {
     const double start = monotonic_seconds();
-    engine.store().update(ops, step);
+    engine.store().update(step);
     ops.synchronize();
     seconds.push_back(monotonic_seconds() - start);
   }
@@ -114,12 +114,12 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
                  .compute = dtype,
                  .purpose = Purpose::training,
                  .positions = o.seq_length},
-                peak_in_flight(program));
+                {.computations = program});
   require_memory(engine.plan(), o.memory_limit > 0 ? o.memory_limit : physical_memory(),
                  "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
   engine.allocate();
-  engine.store().initialise(*ops, 1);
-  Trainer trainer(engine.executor(), engine.store(), {program, {}, 1000, 1, dtype == DType::f16});
+  engine.store().initialise(1);
+  Trainer trainer(engine.executor(), engine.store(), {{}, 1000, 1, dtype == DType::f16});
   const int64_t tokens = o.micro_batch_size * o.seq_length * o.accumulation;
   const std::vector<int32_t> ids = random_tokens(tokens + 1, config.vocabulary);
   const auto count = static_cast<size_t>(tokens);

@@ -10,6 +10,7 @@ namespace rankine {
 using Arguments = std::vector<std::string>;
 
 int run_train(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);

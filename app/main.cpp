@@ -17,6 +17,7 @@ struct Command {
 
 constexpr std::array commands{
     Command{"train", "train a language model on text or token files", run_train},
+    Command{"plan", "say what a layout needs before anything is started", run_plan},
     Command{"generate", "continue a prompt with a trained model", run_generate},
     Command{"convert", "turn checkpoints into Hugging Face folders and back", run_convert},
     Command{"inspect", "show a model, a checkpoint or a run", run_inspect},

@@ -58,7 +58,7 @@ void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
       load_weights(source.folder, weights, ops);
       break;
   }
-  engine.store().refresh_compute(ops);
+  engine.store().refresh_compute();
 }
 
 std::string model_line(const ModelConfig& c) {

@@ -2,9 +2,11 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "command.h"
+#include "ranks.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
 #include "runtime/train_loop.h"
+#include "schedule/simulate.h"
 #include "train_setup.h"
 
 namespace rankine {
@@ -17,25 +19,39 @@ ExecutorSetup training_setup(const TrainOptions& o, int64_t micro_batch, DType d
           .positions = o.run.seq_length};
 }
 
+StepSetup step_setup(const TrainOptions& o, int64_t micros, Communicator* ranks) {
+  return {.computations = accumulation_program(static_cast<int>(micros)),
+          .zero = zero_stage(o.parallel.zero),
+          .strict = o.parallel.strict,
+          .bucket_bytes = static_cast<int64_t>(o.parallel.bucket_size),
+          .data = ranks};
+}
+
 // The nearest settings whose plan fits the limit: smaller micro-batches with the same global batch,
 // then also a 16-bit precision.
 std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config, DType dtype,
-                     uint64_t limit) {
+                     uint64_t limit, Communicator* ranks) {
   uint64_t least = 0;
   for (const DType candidate : {dtype, DType::bf16})
     for (int64_t micro = o.run.micro_batch_size / 2; micro > 0; micro /= 2) {
-      if (o.run.global_batch_size % micro != 0) continue;
-      least =
-          Engine(ops, config, training_setup(o, micro, candidate)).plan().peak_bytes(Tier::device);
+      const int64_t share = o.run.global_batch_size / ranks->size();
+      if (share % micro != 0) continue;
+      least = Engine(ops, config, training_setup(o, micro, candidate),
+                     step_setup(o, share / micro, ranks))
+                  .plan()
+                  .peak_bytes(Tier::device);
       if (least <= limit)
         return fmt::format(
             "it would fit with --micro-batch-size {} --accumulation {} --precision {}: {}", micro,
-            o.run.global_batch_size / micro, dtype_name(candidate), format_bytes(least));
+            share / micro, dtype_name(candidate), format_bytes(least));
     }
   return fmt::format(
-      "no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model",
+      "no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model{}",
       least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
-      o.run.seq_length);
+      o.run.seq_length,
+      ranks->size() > 1 && o.parallel.zero < 3
+          ? fmt::format(", or a higher --zero stage (now {})", o.parallel.zero)
+          : "");
 }
 
 void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
@@ -44,11 +60,25 @@ void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
   log_line(log, "model     {}", model_line(config));
   log_line(log, "data      {} tokens in {} files", format_count(static_cast<double>(data.count())),
            data.files().size());
-  log_line(log, "batch     {} sequences of {} tokens a step = micro-batch {} x accumulation {}",
-           o.run.global_batch_size, o.run.seq_length, o.run.micro_batch_size, o.run.accumulation);
+  const int64_t ranks = o.run.global_batch_size / (o.run.micro_batch_size * o.run.accumulation);
+  log_line(log, "batch     {} sequences of {} tokens a step = micro-batch {} x accumulation {}{}",
+           o.run.global_batch_size, o.run.seq_length, o.run.micro_batch_size, o.run.accumulation,
+           ranks > 1 ? fmt::format(" x {} data-parallel ranks", ranks) : "");
   log_line(log, "precision {}{}", dtype_name(dtype),
            ops.native(dtype) ? "" : " (this processor has no such products: they are done in f32)");
   for (const std::string& warning : data.warnings()) warn_line(log, "{}", warning);
+}
+
+void print_ranks(Log& log, const TrainOptions& o, const std::string& world,
+                 const std::vector<std::string>& machines) {
+  if (machines.size() == 1) return;
+  constexpr const char* shared[] = {"nothing", "optimizer states", "optimizer states and gradients",
+                                    "optimizer states, gradients and parameters"};
+  log_line(log, "ranks     {} ranks, {}", machines.size(), world);
+  for (size_t r = 0; r < machines.size(); ++r)
+    log_line(log, "          rank {}: data {}, {}", r, r, machines[r]);
+  log_line(log, "zero      stage {}: {} cut over the data axis{}", o.parallel.zero,
+           shared[o.parallel.zero], o.parallel.strict ? "; strict sums" : "");
 }
 
 // Names what a resumed run changes of its stored configuration, and refuses another corpus.
@@ -62,21 +92,52 @@ void check_resumed(const RunState& before, const OptionTable& table, const std::
     log_line(log, "changed   {}: {} now, {} before", d.name, d.current, d.stored);
 }
 
-}  // namespace
+// Refuses to start when ranks would run different programs, or programs that cannot complete.
+void check_programs(const Engine& engine, int micros, Communicator& ranks) {
+  const StepPlan& plan = engine.step_plan();
+  check(plan.program, micros, plan.traits);
+  const std::vector<std::string> hashes = all_gather_texts(
+      ranks, fmt::format("{:016x}", hash_text(to_string(plan.program))), "step program");
+  std::vector<RankProgram> programs;
+  for (int r = 0; r < ranks.size(); ++r) {
+    require(hashes[static_cast<size_t>(r)] == hashes[0], ErrorKind::usage,
+            "rank {} would run another step program than rank 0; start all ranks with the same "
+            "options",
+            r);
+    programs.push_back({{.data = r}, plan.program, plan.traits, plan.gradients});
+  }
+  check_completes(programs);
+}
 
-int run_train(const Arguments& arguments) {
-  TrainOptions o;
-  OptionTable table;
-  declare_options(table, o);
-  if (!parse_train_options(table, o, arguments)) return 0;
-  require(!o.data.data.empty(), ErrorKind::usage,
-          "--data is missing: text files, a folder of them, or token files to train on");
-  derive_batch(o.run, 1);
-  // The stored configuration works from any folder.
-  for (std::filesystem::path& path : o.data.data) path = std::filesystem::absolute(path);
-  Log log(stderr);
+double sum_over(Communicator& ranks, double value) {
+  ranks.all_reduce({&value, DType::f64, Shape{1}}, Reduction::sum, "sum").wait();
+  return value;
+}
 
-  const auto ops = make_cpu_ops(static_cast<int>(o.run.threads), o.run.instruction_set);
+// Starts or resumes the weights and states; returns where the run stands.
+RunState begin_run(const TrainOptions& o, const OptionTable& table, const ModelSource& source,
+                   const std::string& identity, Engine& engine, Trainer& trainer, Log& log) {
+  RunState state;
+  if (o.run.resume) {
+    Communicator& ranks = engine.store().data();
+    const auto newest = ranks.rank() == 0 ? newest_complete_checkpoint(o.run.output)->string() : "";
+    const std::string checkpoint = broadcast_text(ranks, newest, 0, "checkpoint");
+    state = resume(checkpoint, engine, trainer);
+    check_resumed(state, table, identity, log);
+    log_line(log, "resumed   from step {} of '{}'", state.step, checkpoint);
+  } else if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
+    engine.store().initialise(o.run.seed);
+  } else {
+    load_weights_from(source, engine, log);
+  }
+  return state;
+}
+
+int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
+  const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
+  Communicator& ranks = *mesh.data;
+  Log log(mesh.rank == 0 ? stderr : nullptr);
+  const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const TokenData data = TokenData::open(o.data);
   const ModelSource source = open_model(o.model);
@@ -84,43 +145,38 @@ int run_train(const Arguments& arguments) {
   const SampleOrder order({data.count(), static_cast<uint64_t>(o.run.seq_length),
                            static_cast<uint64_t>(o.run.global_batch_size),
                            o.data.validation_fraction, o.run.seed});
-  const Loader loader(data, order, {o.run.global_batch_size, o.run.micro_batch_size, 0, 1});
+  const Loader loader(data, order,
+                      {o.run.global_batch_size, o.run.micro_batch_size, ranks.rank(), ranks.size()});
 
-  const Program program = accumulation_program(static_cast<int>(loader.micros()));
-  check(program, static_cast<int>(loader.micros()));
-  Engine engine(*ops, config, training_setup(o, o.run.micro_batch_size, dtype),
-                peak_in_flight(program));
-  const uint64_t limit = o.run.memory_limit > 0 ? o.run.memory_limit : physical_memory();
+  const StepSetup step = step_setup(o, loader.micros(), &ranks);
+  Engine engine(*ops, config, training_setup(o, o.run.micro_batch_size, dtype), step);
+  check_programs(engine, static_cast<int>(loader.micros()), ranks);
+  const uint64_t limit = o.run.memory_limit > 0
+                             ? o.run.memory_limit
+                             : physical_memory() / static_cast<uint64_t>(rank.local_ranks);
   if (engine.plan().peak_bytes(Tier::device) > limit)
-    require_memory(engine.plan(), limit, remedies(*ops, o, config, dtype, limit));
+    require_memory(engine.plan(), limit, remedies(*ops, o, config, dtype, limit, &ranks));
 
-  o.run.output = prepare_output(o);
+  o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
+  if (mesh.rank != 0) o.run.metrics.clear();
+  const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
   print_opening(log, o, config, data, *ops, dtype);
-  log_line(log, "memory    {} planned\n{}", format_bytes(engine.plan().peak_bytes(Tier::device)),
-           to_table(engine.plan(), Tier::device));
-  const double peak = measure_matmul_flops(*ops, dtype, 3);
+  print_ranks(log, o, rank.world.description(), machines);
+  log_line(log, "memory    {} planned{}\n{}", format_bytes(engine.plan().peak_bytes(Tier::device)),
+           ranks.size() > 1 ? " for each rank" : "", to_table(engine.plan(), Tier::device));
+  const double peak = sum_over(ranks, measure_matmul_flops(*ops, dtype, 3));
   engine.allocate();
   Trainer trainer(engine.executor(), engine.store(),
-                  {program, o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
+                  {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
   const std::string identity = data_identity(data);
-  RunState state;
-  if (o.run.resume) {
-    const auto checkpoint = newest_complete_checkpoint(o.run.output);
-    state = resume(*checkpoint, engine, trainer);
-    check_resumed(state, table, identity, log);
-    log_line(log, "resumed   from step {} of '{}'", state.step, checkpoint->string());
-  } else if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
-    engine.store().initialise(*ops, o.run.seed);
-  } else {
-    load_weights_from(source, engine, log);
-  }
+  RunState state = begin_run(o, table, source, identity, engine, trainer, log);
   state.model = config;
   state.tokenizer = data.is_bytes() ? "bytes" : source.tokenizer;
   state.data_identity = identity;
   state.configuration = to_toml(table);
-  write_text_atomically(o.run.output / "config.toml", state.configuration);
+  if (mesh.rank == 0) write_text_atomically(o.run.output / "config.toml", state.configuration);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
 
   const StopSignal stop;
@@ -130,6 +186,23 @@ int run_train(const Arguments& arguments) {
   log_line(log, "{} at step {} of {}; newest checkpoint '{}'", signal != 0 ? "stopped" : "finished",
            loop.state().step, o.run.steps, newest ? newest->string() : "none");
   return 0;
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  TrainOptions o;
+  OptionTable table;
+  declare_options(table, o);
+  if (!parse_train_options(table, o, arguments)) return 0;
+  require(!o.data.data.empty(), ErrorKind::usage,
+          "--data is missing: text files, a folder of them, or token files to train on");
+  // The stored configuration works from any folder.
+  for (std::filesystem::path& path : o.data.data) path = std::filesystem::absolute(path);
+  return on_ranks(o.parallel, o.run.threads, "train", arguments, [&](const Rank& rank) {
+    derive_batch(o.run, rank.world.size());
+    return train_on(rank, o, table);
+  });
 }
 
 }  // namespace rankine

@@ -29,6 +29,7 @@ void declare_options(OptionTable& table, TrainOptions& o) {
   declare_options(table, o.data);
   declare_options(table, o.run);
   declare_options(table, o.optimizer);
+  declare_options(table, o.parallel);
 }
 
 bool parse_train_options(OptionTable& table, TrainOptions& o, const Arguments& arguments) {

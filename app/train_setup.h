@@ -20,6 +20,7 @@ struct TrainOptions {
   DataOptions data;
   RunOptions run;
   OptimizerOptions optimizer;
+  ParallelOptions parallel;
 };
 void declare_options(OptionTable& table, TrainOptions& options);
 

@@ -6,9 +6,11 @@
 
 namespace rankine {
 
-Log::Log(std::FILE* file) : file_(file), terminal_(::isatty(::fileno(file)) == 1) {}
+Log::Log(std::FILE* file)
+    : file_(file), terminal_(file != nullptr && ::isatty(::fileno(file)) == 1) {}
 
 void Log::write(std::string_view line) {
+  if (file_ == nullptr) return;
   if (!drawn_.empty()) std::fputs("\r\x1b[K", file_);
   std::fwrite(line.data(), 1, line.size(), file_);
   std::fputc('\n', file_);

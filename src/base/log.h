@@ -13,7 +13,7 @@ namespace rankine {
 
 class Log {
  public:
-  explicit Log(std::FILE* file);  // finds out whether `file` is a terminal
+  explicit Log(std::FILE* file);  // finds out whether `file` is a terminal; null: says nothing
   Log(std::FILE* file, bool terminal) : file_(file), terminal_(terminal) {}
 
   bool terminal() const { return terminal_; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint/manifest.h"
+#include "comm/communicator.h"
 #include "ops/ops.h"
 #include "tensor/named_tensor.h"
 
@@ -23,6 +24,10 @@ struct TensorGroup {
 // it.
 void save_checkpoint(const std::filesystem::path& folder, const std::string& state,
                      std::span<const TensorGroup> groups, Ops& ops);
+// The same by all ranks of a group together: each writes its own boxes to a file of its own (none
+// when it has none), the first then joins the tables of contents. The folder must be seen by all.
+void save_checkpoint_together(const std::filesystem::path& folder, const std::string& state,
+                              std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks);
 
 // Fills every given box from whichever files hold parts of it, and returns the state. Error{data}
 // naming file or tensor when something is missing, damaged, or of another shape or dtype.

@@ -109,7 +109,7 @@ std::string manifest_text(const Manifest& manifest) {
       format_name, format_version, manifest.state, lines(tensors, "  "), files);
 }
 
-Manifest parse_manifest(std::string_view text, std::string_view what) {
+Manifest parse_manifest_part(std::string_view text, std::string_view what) {
   const json root = parse_json(text, what);
   const JsonObject object(root, what);
   require(object.text_or("format", "") == format_name, ErrorKind::data,
@@ -125,6 +125,11 @@ Manifest parse_manifest(std::string_view text, std::string_view what) {
   require(state.is_object(), ErrorKind::data, "{}: 'state' must be an object, not {}", what,
           json_excerpt(state));
   manifest.state = state.dump();
+  return manifest;
+}
+
+Manifest parse_manifest(std::string_view text, std::string_view what) {
+  Manifest manifest = parse_manifest_part(text, what);
   check(manifest, what);
   return manifest;
 }

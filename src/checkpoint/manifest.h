@@ -46,6 +46,8 @@ void check(const Manifest& manifest, std::string_view what);
 std::string manifest_text(const Manifest& manifest);
 // The checked manifest; Error{data} naming the first fault.
 Manifest parse_manifest(std::string_view text, std::string_view what);
+// As parse_manifest, of one rank's part: its boxes need not tile anything.
+Manifest parse_manifest_part(std::string_view text, std::string_view what);
 Manifest read_manifest(const std::filesystem::path& folder);
 
 // The name a piece has inside its file: the tensor's, with the box when that is not the whole.

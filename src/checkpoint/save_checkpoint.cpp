@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "checkpoint/json.h"
 #include "checkpoint/pending_folder.h"
 #include "checkpoint/safetensors.h"
+#include "comm/world.h"
 
 namespace rankine {
 namespace {
@@ -93,6 +95,28 @@ void save_checkpoint(const std::filesystem::path& folder, const std::string& sta
   const Manifest manifest = join_manifests(std::span(&mine, 1), state);
   write_text_atomically(pending.path() / manifest_name, manifest_text(manifest));
   pending.commit();
+}
+
+void save_checkpoint_together(const std::filesystem::path& folder, const std::string& state,
+                              std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks) {
+  std::optional<PendingFolder> pending;
+  if (ranks.rank() == 0) pending.emplace(folder);
+  const std::filesystem::path place =
+      broadcast_text(ranks, pending ? pending->path().string() : "", 0, "checkpoint");
+  const bool holds = std::ranges::any_of(groups, [](const TensorGroup& group) {
+    return std::ranges::any_of(group.tensors,
+                               [](const NamedTensor& t) { return volume(t.box) > 0; });
+  });
+  const Manifest mine = holds ? write_rank_file(place, ranks.rank(), groups, ops) : Manifest{};
+  std::vector<Manifest> parts;
+  for (const std::string& text : all_gather_texts(ranks, manifest_text(mine), "checkpoint"))
+    parts.push_back(parse_manifest_part(text, "a rank's part of the checkpoint"));
+  if (pending) {
+    const Manifest manifest = join_manifests(parts, state);
+    write_text_atomically(pending->path() / manifest_name, manifest_text(manifest));
+    pending->commit();
+  }
+  ranks.barrier("checkpoint").wait();
 }
 
 }  // namespace rankine

@@ -44,8 +44,8 @@ class SampleOrder {
   RandomKey key_;
 };
 
-// How a global batch is cut: data rank r has the micro-batches [r * micros(), (r + 1) * micros())
-// of the step, so its samples are neighbours in the global batch.
+// How a global batch is cut: micro-batch m of data rank r is number m * data_degree + r of the step,
+// so that the micro-batches that ranks compute at the same time are neighbours.
 struct BatchShape {
   int64_t global_batch = 1, micro_batch = 1;
   int64_t data_rank = 0, data_degree = 1;
@@ -54,7 +54,7 @@ struct BatchShape {
   // The index over the whole run of row `row` of this rank's micro-batch `micro` at `step`.
   uint64_t sample(int64_t step, int64_t micro, int64_t row) const {
     return static_cast<uint64_t>(step * global_batch +
-                                 (data_rank * micros() + micro) * micro_batch + row);
+                                 (micro * data_degree + data_rank) * micro_batch + row);
   }
 };
 // Error{usage} when a size is not positive or micro_batch * data_degree does not divide

@@ -13,6 +13,7 @@ class Embedding final : public Block {
     BlockDescription d;
     d.name = "embedding";
     d.parameters = embedding_parameters(config_);
+    d.backward_reads_parameters = false;
     if (config_.dropout > 0)
       d.backward_scratch = {{"dropped_grad", dtype, Shape{shape.rows(), config_.hidden}}};
     return d;

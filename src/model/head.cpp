@@ -41,6 +41,7 @@ BlockDescription Head::describe(const Ops& ops, MicroShape shape, DType dtype) c
   d.name = "head";
   d.parameters = head_parameters(config_);
   if (config_.tied) d.tied = "embedding.tokens.weight";
+  d.forward_adds_gradients = !config_.tied;
   d.saved = {{"input", dtype, Shape{r, c}},
              {"dnormed", dtype, Shape{r, c}},
              {"stats", DType::f32, Shape{r, config_.norm == NormKind::layer ? 2 : 1}},

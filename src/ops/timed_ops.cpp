@@ -212,9 +212,9 @@ void TimedOps::sum(const Tensor& x, Tensor total, bool accumulate) {
   ops_.sum(x, total, accumulate);
 }
 
-void TimedOps::sum_squares(const Tensor& x, Tensor total, bool accumulate) {
+void TimedOps::sum_squares(const Tensor& x, Tensor exact) {
   const Clock clock(*this, "sum_squares");
-  ops_.sum_squares(x, total, accumulate);
+  ops_.sum_squares(x, exact);
 }
 
 size_t TimedOps::sum_workspace(int64_t elements) const {

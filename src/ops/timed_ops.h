@@ -68,7 +68,7 @@ class TimedOps final : public Ops {
   void cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
                      Tensor losses) override;
   void sum(const Tensor& x, Tensor total, bool accumulate) override;
-  void sum_squares(const Tensor& x, Tensor total, bool accumulate) override;
+  void sum_squares(const Tensor& x, Tensor exact) override;
   size_t sum_workspace(int64_t elements) const override;
   void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
              Tensor variance, Tensor compute) override;

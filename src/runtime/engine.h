@@ -6,15 +6,26 @@
 
 namespace rankine {
 
+// How a training step is cut and what the ranks of the data axis share.
+struct StepSetup {
+  Program computations = accumulation_program(1);
+  ZeroPlan zero = {};
+  bool strict = false;
+  int64_t bucket_bytes = 0;
+  Communicator* data = nullptr;  // null: this rank is alone; otherwise it outlives the engine
+};
+
 // A model, its states and its executor over one arena, built in two steps: first everything that
 // can be listed, then, if the plan is accepted, the memory.
 class Engine {
  public:
-  Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup, int in_flight = 1);
+  Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
+         const StepSetup& step = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const MemoryPlan& plan() const { return plan_; }
+  const StepPlan& step_plan() const { return step_plan_; }
   // Reserves the plan; nothing of the model can be used before. Error{resource} when that fails.
   void allocate();
 
@@ -27,7 +38,9 @@ class Engine {
  private:
   ExecutorSetup setup_;
   Model model_;
+  std::unique_ptr<Communicator> alone_;
   ParamStore store_;
+  StepPlan step_plan_;
   Executor executor_;
   MemoryPlan plan_;
   std::unique_ptr<Arena> arena_;

@@ -78,11 +78,7 @@ std::vector<BlockDescription> Executor::describe(const Ops& ops, const Model& mo
 }
 
 uint64_t Executor::workspace_bytes() const {
-  const uint64_t blocks =
-      most(descriptions_, [](const BlockDescription& b) { return b.workspace; });
-  return setup_.purpose == Purpose::training
-             ? std::max<uint64_t>(blocks, ops_.sum_workspace(store_.elements()))
-             : blocks;
+  return most(descriptions_, [](const BlockDescription& b) { return b.workspace; });
 }
 
 void Executor::add_to(MemoryPlan& plan) const {
@@ -91,8 +87,8 @@ void Executor::add_to(MemoryPlan& plan) const {
                                 static_cast<uint64_t>(dtype_bytes(setup_.compute));
   plan.add({"ids", "tokens", rows * 4, Life::micro_batch});
   plan.add({"targets", "tokens", rows * 4, Life::micro_batch});
-  plan.add({"loss", "sums", 8});
-  plan.add({"scalar", "sums", 8});
+  plan.add({"losses", "sums", 8 * losses_.size()});
+  plan.add({"exact sum", "sums", 8 * ExactSum::size});
   if (model_.config.position == PositionKind::rope)
     plan.add({"rope table", "rope table",
               static_cast<uint64_t>(setup_.positions * model_.config.head_dim * 4)});
@@ -127,8 +123,8 @@ void Executor::bind(Arena& arena) {
     slots_[s].targets = arena.take("targets", DType::i32, rows, static_cast<int>(s));
     slots_[s].saved.assign(descriptions_.size(), {});
   }
-  loss_sum_ = arena.take("loss", DType::f64, Shape{1});
-  scalar_ = arena.take("scalar", DType::f64, Shape{1});
+  loss_sums_ = arena.take("losses", DType::f64, Shape{static_cast<int64_t>(losses_.size())});
+  exact_ = arena.take("exact sum", DType::i64, Shape{ExactSum::size});
   ops_.set_workspace(take_bytes(arena, "workspace", workspace_bytes()));
   if (model_.config.position == PositionKind::rope) {
     rope_ = arena.take("rope table", DType::f32, Shape{setup_.positions, model_.config.head_dim});

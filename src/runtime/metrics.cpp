@@ -48,11 +48,14 @@ std::string metrics_line(const StepMetrics& m) {
   json["skipped"] = m.report.skipped;
   json["memory"] = {
       {"planned", m.planned_bytes}, {"arena_peak", m.arena_peak_bytes}, {"rss", m.resident_bytes}};
+  json["ranks"] = m.ranks;
+  json["bytes_sent"] = {{"data", m.data_bytes_sent}};
   if (m.validation_loss) json["validation_loss"] = number(*m.validation_loss);
   return json.dump();
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t after_step) : path_(path) {
+  if (path.empty()) return;
   std::error_code code;
   if (std::filesystem::is_regular_file(path, code) && after_step > 0)
     write_text_atomically(path, lines_up_to(read_text(path), after_step));
@@ -63,6 +66,7 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t after_step) 
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
+  if (path_.empty()) return;
   errno = 0;
   file_ << metrics_line(metrics) << '\n' << std::flush;
   require(file_.good(), errno == ENOSPC ? ErrorKind::resource : ErrorKind::environment,

@@ -62,6 +62,40 @@ void declare_options(OptionTable& table, RunOptions& o) {
   for (const char* name : {"output", "resume", "metrics"}) table.do_not_store(name);
 }
 
+void declare_options(OptionTable& table, ParallelOptions& o) {
+  table.heading("Parallelism");
+  table.integer({"ranks"}, &o.ranks,
+                "start so many ranks on this machine; 0: one, or as many as a launcher (mpirun, "
+                "srun) started",
+                {.least = 0, .most = 1 << 20});
+  table.integer({"data-parallel", "dp", "data-parallel-size"}, &o.data_parallel,
+                "ranks that share a global batch; 0: all", {.least = 0, .most = 1 << 20});
+  table.integer({"zero", "zero-stage"}, &o.zero,
+                "model states cut over the data-parallel ranks: 1 optimizer states, 2 also "
+                "gradients, 3 also parameters",
+                {.least = 0, .most = 3});
+  table.bytes({"bucket-size"}, &o.bucket_size,
+              "gradients (f32) that are sent together while the backward runs; 0: each block at "
+              "once");
+  table.flag({"strict"}, &o.strict,
+             "the same bits for every number of ranks that is a power of two and every --zero, at "
+             "equal micro-batches and threads");
+  table.real({"comm-timeout"}, &o.comm_timeout,
+             "seconds to wait for another rank before giving the job up; 0: for ever",
+             {.least = 0});
+  table.flag({"shared-memory"}, &o.shared_memory,
+             "between the ranks of a host; otherwise everything goes over MPI");
+  for (const char* name : {"ranks", "comm-timeout", "shared-memory"}) table.do_not_store(name);
+}
+
+MeshShape mesh_of(const ParallelOptions& o, int world) {
+  require(o.data_parallel == 0 || o.data_parallel == world, ErrorKind::usage,
+          "{} rank{} cannot form --data-parallel {}; the two must be equal (leave one of --ranks "
+          "and --data-parallel out to have it derived)",
+          world, world == 1 ? "" : "s", o.data_parallel);
+  return {{1, world, 1}};
+}
+
 DType compute_dtype(Precision precision, const Ops& ops) {
   switch (precision) {
     case Precision::f32:

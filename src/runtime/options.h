@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/options.h"
+#include "comm/mesh_shape.h"
 #include "ops/ops.h"
 #include "tensor/dtype.h"
 
@@ -29,6 +30,18 @@ struct RunOptions {
   std::filesystem::path metrics;
 };
 void declare_options(OptionTable& table, RunOptions& options);
+
+// How ranks share the work. All ranks are data parallel; what is 0 is derived.
+struct ParallelOptions {
+  int64_t ranks = 0, data_parallel = 0;
+  int64_t zero = 0;
+  uint64_t bucket_size = uint64_t{8} << 20;  // bytes of f32 gradients
+  bool strict = false, shared_memory = true;
+  double comm_timeout = 60;  // seconds
+};
+void declare_options(OptionTable& table, ParallelOptions& options);
+// The mesh of `world` ranks. Error{usage} with both numbers when the layout has another product.
+MeshShape mesh_of(const ParallelOptions& options, int world);
 // The options that choose the processor's share: threads and instruction set.
 void declare_machine_options(OptionTable& table, int64_t& threads, std::string& instruction_set);
 void declare_precision_option(OptionTable& table, Precision& precision);

@@ -19,11 +19,13 @@ StopSignal::StopSignal() {
   received_signal = 0;
   std::signal(SIGINT, note_signal);
   std::signal(SIGTERM, note_signal);
+  std::signal(SIGUSR1, note_signal);
 }
 
 StopSignal::~StopSignal() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGUSR1, SIG_DFL);
 }
 
 int StopSignal::received() const {

@@ -2,7 +2,7 @@
 
 namespace rankine {
 
-// While this object lives, SIGINT and SIGTERM only set a flag, so that the step loop can finish its
+// While this object lives, SIGINT, SIGTERM and SIGUSR1 (which launchers pass on) only set a flag, so that the step loop can finish its
 // step, save and leave; a second signal ends the process at once. One at a time.
 class StopSignal {
  public:

@@ -18,12 +18,16 @@ struct StateTensors {
   }
 };
 
+Communicator& ranks_of(const TrainLoopParts& parts) {
+  return parts.engine.store().data();
+}
+
 }  // namespace
 
 RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer& trainer) {
   const StateTensors tensors(engine.store());
   const std::string text = load_checkpoint(checkpoint, tensors.groups(), engine.executor().ops());
-  engine.store().refresh_compute(engine.executor().ops());
+  engine.store().refresh_compute();
   RunState state = parse_run_state(text, checkpoint.string());
   trainer.restore(state.trainer);
   return state;
@@ -49,7 +53,7 @@ int TrainLoop::run() {
   int signal = 0;
   while (state_.step < parts_.options.steps && signal == 0) {
     one_step(state_.step + 1);
-    signal = parts_.stop.received();
+    signal = agreed_signal();
     if (signal != 0) log_line(parts_.log, "signal {} received: saving and leaving", signal);
     if (signal != 0 || due(parts_.options.save_interval, state_.step)) save();
   }
@@ -57,8 +61,16 @@ int TrainLoop::run() {
   return signal;
 }
 
+// A signal may reach some ranks later than others, but they must all stop after the same step.
+int TrainLoop::agreed_signal() {
+  int32_t signal = parts_.stop.received();
+  ranks_of(parts_).all_reduce({&signal, DType::i32, Shape{1}}, Reduction::max, "signal").wait();
+  return signal;
+}
+
 void TrainLoop::one_step(int64_t step) {
   const double start = monotonic_seconds();
+  const uint64_t sent = ranks_of(parts_).bytes_sent();
   const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
   for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
     parts_.loader.fill(step - 1, micro, ids_.data() + micro * micro_tokens,
@@ -76,6 +88,8 @@ void TrainLoop::one_step(int64_t step) {
   m.planned_bytes = parts_.engine.plan().peak_bytes(Tier::device);
   m.arena_peak_bytes = parts_.engine.arena().peak_bytes();
   m.resident_bytes = resident_memory().peak;
+  m.ranks = ranks_of(parts_).size();
+  m.data_bytes_sent = ranks_of(parts_).bytes_sent() - sent;
   if (parts_.loader.order().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
   metrics_.write(m);
@@ -102,28 +116,42 @@ void TrainLoop::log(const StepMetrics& m) {
     parts_.log.redraw(line);
 }
 
+// Validation batches go round the ranks; past the last one a rank computes what counts for nothing,
+// since the ranks may have to gather parameters from each other.
 double TrainLoop::validate() {
-  double sum = 0;
+  Communicator& ranks = ranks_of(parts_);
+  ExactSum sum;
   int64_t tokens = 0;
   const MicroShape shape{parts_.loader.rows(), parts_.loader.seq_length()};
   const auto count = static_cast<size_t>(shape.rows());
-  for (int64_t batch = 0; batch < parts_.options.eval_batches; ++batch) {
-    const int64_t rows =
-        parts_.loader.fill_validation(batch * parts_.loader.rows(), ids_.data(), targets_.data());
-    if (rows == 0) break;
-    sum += parts_.engine.executor().evaluate(std::span(ids_).first(count),
-                                             std::span(targets_).first(count), shape);
+  for (int64_t first = 0; first < parts_.options.eval_batches; first += ranks.size()) {
+    const int64_t batch = first + ranks.rank();
+    const int64_t begin = batch < parts_.options.eval_batches
+                              ? batch * parts_.loader.rows()
+                              : static_cast<int64_t>(parts_.loader.order().validation_windows());
+    const int64_t rows = parts_.loader.fill_validation(begin, ids_.data(), targets_.data());
+    sum.add(parts_.engine.executor().evaluate(std::span(ids_).first(count),
+                                              std::span(targets_).first(count), shape));
     tokens += rows * shape.tokens;
   }
-  return sum / static_cast<double>(std::max<int64_t>(1, tokens));
+  ranks.all_reduce({sum.parts().data(), DType::i64, Shape{ExactSum::size}}, Reduction::sum,
+                   "validation loss")
+      .wait();
+  ranks.all_reduce({&tokens, DType::i64, Shape{1}}, Reduction::sum, "validation tokens").wait();
+  return sum.value() / static_cast<double>(std::max<int64_t>(1, tokens));
 }
 
 void TrainLoop::save() {
+  Communicator& ranks = ranks_of(parts_);
   const StateTensors tensors(parts_.engine.store());
+  // States that every rank holds whole are written by the first.
+  const bool writes = parts_.engine.store().layout().owners() > 1 || ranks.rank() == 0;
   const auto folder = checkpoint_folder(parts_.options.output, state_.step);
-  save_checkpoint(folder, run_state_text(state_), tensors.groups(), parts_.engine.executor().ops());
+  save_checkpoint_together(folder, run_state_text(state_),
+                           writes ? tensors.groups() : std::vector<TensorGroup>{},
+                           parts_.engine.executor().ops(), ranks);
   saved_step_ = state_.step;
-  remove_old_checkpoints();
+  if (ranks.rank() == 0) remove_old_checkpoints();
 }
 
 void TrainLoop::remove_old_checkpoints() const {

@@ -21,10 +21,11 @@ struct TrainLoopParts {
   const RunOptions& options;  // batch sizes derived, output and metrics filled in
   Log& log;
   const StopSignal& stop;
-  double peak_flops = 0;  // measured, of the run's dtype
+  double peak_flops = 0;  // measured, of the run's dtype, by all ranks together
 };
 
-// Steps, log lines, metrics, validations and checkpoints of one run, from `state.step` on.
+// Steps, log lines, metrics, validations and checkpoints of one run, from `state.step` on. All ranks
+// go through it together; the first alone writes metrics, and what it says decides when to stop.
 class TrainLoop {
  public:
   TrainLoop(TrainLoopParts parts, RunState state);
@@ -38,6 +39,7 @@ class TrainLoop {
   void one_step(int64_t step);
   double validate();
   void save();
+  int agreed_signal();
   void remove_old_checkpoints() const;
   void log(const StepMetrics& metrics);
   bool due(int64_t interval, int64_t step) const;

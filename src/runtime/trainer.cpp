@@ -21,31 +21,48 @@ StepReport Trainer::step(int64_t step, std::span<const int32_t> ids,
   return this->step(step, learning_rate(setup_.optimizer, step, setup_.steps), ids, targets);
 }
 
+void Trainer::add_over_ranks(std::span<int64_t> parts, std::string_view tag) {
+  store_.data()
+      .all_reduce({parts.data(), DType::i64, Shape{static_cast<int64_t>(parts.size())}},
+                  Reduction::sum, tag)
+      .wait();
+}
+
 StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
                          std::span<const int32_t> targets) {
   StepReport report{.step = step, .lr = lr, .loss_scale = scale_.scale()};
   report.tokens = std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; });
+  add_over_ranks({&report.tokens, 1}, "tokens");
   const double tokens = static_cast<double>(std::max<int64_t>(1, report.tokens));
-  const StepInputs inputs{ids, targets, report.loss_scale / tokens, setup_.seed,
-                          static_cast<uint64_t>(step)};
+  const StepInputs inputs{.ids = ids,
+                          .targets = targets,
+                          .gradient_scale = report.loss_scale / tokens,
+                          .seed = setup_.seed,
+                          .step = static_cast<uint64_t>(step),
+                          .rank = store_.data().rank(),
+                          .ranks = store_.data().size()};
   const auto finish = [this, &report] { update(report); };
-  executor_.run(setup_.program, inputs, std::cref(finish));
-  report.loss = executor_.loss() / tokens;
+  executor_.run(inputs, std::cref(finish));
+  ExactSum loss = executor_.loss();
+  add_over_ranks(loss.parts(), "loss");
+  report.loss = loss.value() / tokens;
   return report;
 }
 
 void Trainer::update(StepReport& report) {
   Ops& ops = executor_.ops();
-  double squares = 0;
-  store_.sum_squared_gradients(ops, executor_.scalar());
-  ops.download(executor_.scalar(), &squares);
-  report.grad_norm = std::sqrt(squares) / report.loss_scale;
+  ExactSum squares;
+  ops.upload(squares.parts().data(), executor_.exact_sum());
+  store_.sum_squared_gradients(executor_.exact_sum());
+  ops.download(executor_.exact_sum(), squares.parts().data());
+  if (store_.layout().owners() > 1) add_over_ranks(squares.parts(), "gradient norm");
+  report.grad_norm = std::sqrt(squares.value()) / report.loss_scale;
   report.skipped = scale_.skip_after(std::isfinite(report.grad_norm));
   if (report.skipped) return;
   ++updates_;
   const double factor =
       clip_factor(setup_.optimizer.clip_grad, report.grad_norm) / report.loss_scale;
-  store_.update(ops, adamw_step(setup_.optimizer, updates_, report.lr, factor));
+  store_.update(adamw_step(setup_.optimizer, updates_, report.lr, factor));
 }
 
 }  // namespace rankine

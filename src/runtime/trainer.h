@@ -16,12 +16,12 @@ struct StepReport {
   bool skipped = false;  // a non-finite gradient: the weights were left alone
 };
 
-// One optimizer step at a time over a fixed step program. The loss is the sum over valid tokens
+// One optimizer step at a time over the executor's step program, all ranks of the data axis
+// together. The loss is the sum over valid tokens
 // divided by their global number, known before backward; gradients are only ever summed.
 class Trainer {
  public:
   struct Setup {
-    Program program;
     OptimizerOptions optimizer;
     int64_t steps = 0;  // the whole run's, for the learning rate
     uint64_t seed = 0;
@@ -29,8 +29,8 @@ class Trainer {
   };
   Trainer(Executor& executor, ParamStore& store, Setup setup);
 
-  // Steps count from 1; ids and targets hold all micro-batches, one behind another. Allocates
-  // nothing.
+  // Steps count from 1; ids and targets hold all micro-batches of this rank, one behind another.
+  // The report is the same on all ranks. Allocates nothing on one rank.
   StepReport step(int64_t step, std::span<const int32_t> ids, std::span<const int32_t> targets);
   // The same with a learning rate of the caller's.
   StepReport step(int64_t step, double lr, std::span<const int32_t> ids,
@@ -45,6 +45,8 @@ class Trainer {
 
  private:
   void update(StepReport& report);
+  // Adds the parts of an exact sum over the ranks of the data axis.
+  void add_over_ranks(std::span<int64_t> parts, std::string_view tag);
 
   Executor& executor_;
   ParamStore& store_;

@@ -8,34 +8,82 @@
 namespace rankine {
 namespace {
 
+enum class Number : uint8_t { absent, present, either };
+
 struct Symbol {
-  char letter;
+  std::string_view name;
   ActionKind kind;
+  Number micro, block;
+
+  bool allows(const Action& action) const {
+    const auto fits = [](Number rule, int value) {
+      return rule == Number::either || (rule == Number::present) == (value >= 0);
+    };
+    return fits(micro, action.micro) && fits(block, action.block);
+  }
 };
 constexpr Symbol symbols[] = {
-    {'F', ActionKind::forward}, {'B', ActionKind::backward}, {'U', ActionKind::update}};
+    {"F", ActionKind::forward, Number::present, Number::either},
+    {"B", ActionKind::backward, Number::present, Number::either},
+    {"U", ActionKind::update, Number::absent, Number::absent},
+    {"GATHER", ActionKind::gather, Number::absent, Number::present},
+    {"RELEASE", ActionKind::release, Number::absent, Number::present},
+    {"REDUCE", ActionKind::reduce, Number::present, Number::present},
+    {"REFRESH", ActionKind::refresh, Number::absent, Number::present},
+    {"SEND_F", ActionKind::send_activation, Number::present, Number::absent},
+    {"RECV_F", ActionKind::receive_activation, Number::present, Number::absent},
+    {"SEND_B", ActionKind::send_gradient, Number::present, Number::absent},
+    {"RECV_B", ActionKind::receive_gradient, Number::present, Number::absent}};
 
-bool parse_number(std::string_view text, int& value) {
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return status == std::errc() && end == text.data() + text.size() && value >= 0;
+const Symbol& symbol_of(ActionKind kind) {
+  for (const Symbol& symbol : symbols)
+    if (symbol.kind == kind) return symbol;
+  fail(ErrorKind::internal, "an action of unknown kind");
+}
+
+constexpr std::string_view digits = "0123456789";
+
+// Takes the number at the head of `text`; false unless there is one below 10^9.
+bool take_number(std::string_view& text, int& value) {
+  const size_t length = std::min(text.find_first_not_of(digits), text.size());
+  const auto status = std::from_chars(text.data(), text.data() + length, value).ec;
+  text.remove_prefix(length);
+  return length > 0 && status == std::errc() && value < 1'000'000'000;
+}
+
+bool take_action(std::string_view text, Action& action) {
+  if (!take_number(text, action.stage)) return false;
+  const std::string_view name = text.substr(0, text.find_first_of("0123456789."));
+  const auto symbol = std::find_if(std::begin(symbols), std::end(symbols),
+                                   [&](const Symbol& s) { return s.name == name; });
+  if (symbol == std::end(symbols)) return false;
+  action.kind = symbol->kind;
+  text.remove_prefix(name.size());
+  if (!text.empty() && text[0] != '.' && !take_number(text, action.micro)) return false;
+  if (!text.empty()) {
+    if (text[0] != '.') return false;
+    text.remove_prefix(1);
+    if (!take_number(text, action.block) || !text.empty()) return false;
+  }
+  return symbol->allows(action);
 }
 
 Action parse_action(std::string_view word) {
-  for (const Symbol& symbol : symbols) {
-    const size_t letter = word.find(symbol.letter);
-    if (letter == std::string_view::npos) continue;
-    Action action{0, symbol.kind, 0};
-    const std::string_view micro = word.substr(letter + 1);
-    const bool whole_step = symbol.kind == ActionKind::update;
-    if (parse_number(word.substr(0, letter), action.stage) &&
-        (whole_step ? micro.empty() : parse_number(micro, action.micro)))
-      return action;
-  }
-  fail(ErrorKind::usage,
-       "'{}' is no action; write for example 0F2 (stage 0, forward, micro-batch 2)", word);
+  Action action;
+  if (take_action(word, action)) return action;
+  fail(
+      ErrorKind::usage,
+      "'{}' is no action; write for example 0F2 (stage 0, forward, micro-batch 2), 0B2.5 (backward "
+      "of block 5), 0REDUCE2.5, 0GATHER.5, 0SEND_F2 or 0U",
+      word);
 }
 
 }  // namespace
+
+bool well_formed(const Action& action) {
+  return action.stage >= 0 && action.micro >= Action::none && action.block >= Action::none &&
+         symbol_of(action.kind).allows(action);
+}
 
 Program accumulation_program(int micros) {
   Program program;
@@ -43,40 +91,14 @@ Program accumulation_program(int micros) {
     program.push_back({0, ActionKind::forward, micro});
     program.push_back({0, ActionKind::backward, micro});
   }
-  program.push_back({0, ActionKind::update, 0});
+  program.push_back({0, ActionKind::update});
   return program;
-}
-
-void check(const Program& program, int micros) {
-  enum class Progress { none, forwarded, done };
-  std::vector<Progress> progress(static_cast<size_t>(micros), Progress::none);
-  bool updated = false;
-  for (size_t step = 0; step < program.size(); ++step) {
-    const Action& action = program[step];
-    const auto reject = [&](std::string_view why) {
-      fail(ErrorKind::internal, "step program: action {} ({}) {}", step, to_string(action), why);
-    };
-    if (updated) reject("comes after the update");
-    if (action.kind == ActionKind::update) {
-      updated = true;
-      continue;
-    }
-    if (action.micro < 0 || action.micro >= micros) reject("names a micro-batch out of range");
-    Progress& state = progress[static_cast<size_t>(action.micro)];
-    const bool forward = action.kind == ActionKind::forward;
-    if (state != (forward ? Progress::none : Progress::forwarded))
-      reject(forward ? "repeats a forward" : "has no forward before it, or repeats a backward");
-    state = forward ? Progress::forwarded : Progress::done;
-  }
-  for (int micro = 0; micro < micros; ++micro)
-    if (progress[static_cast<size_t>(micro)] != Progress::done)
-      fail(ErrorKind::internal, "step program: micro-batch {} is never finished", micro);
-  if (!updated) fail(ErrorKind::internal, "step program: the update is missing");
 }
 
 int peak_in_flight(const Program& program) {
   int live = 0, peak = 0;
   for (const Action& action : program) {
+    if (action.block > 0) continue;  // block 0 is forwarded first and backwarded last
     if (action.kind == ActionKind::forward) peak = std::max(peak, ++live);
     if (action.kind == ActionKind::backward) --live;
   }
@@ -84,12 +106,10 @@ int peak_in_flight(const Program& program) {
 }
 
 std::string to_string(const Action& action) {
-  for (const Symbol& symbol : symbols)
-    if (symbol.kind == action.kind)
-      return symbol.kind == ActionKind::update
-                 ? fmt::format("{}{}", action.stage, symbol.letter)
-                 : fmt::format("{}{}{}", action.stage, symbol.letter, action.micro);
-  fail(ErrorKind::internal, "an action of unknown kind");
+  std::string out = fmt::format("{}{}", action.stage, symbol_of(action.kind).name);
+  if (action.micro != Action::none) out += std::to_string(action.micro);
+  if (action.block != Action::none) out += "." + std::to_string(action.block);
+  return out;
 }
 
 std::string to_string(const Program& program) {

@@ -6,33 +6,52 @@
 #include <vector>
 
 // One training step as data: a step program is the list of actions of one rank. It can be printed,
-// parsed and checked; the runtime executes exactly this list.
+// parsed, checked, simulated and drawn; the runtime executes exactly this list.
 namespace rankine {
 
 enum class ActionKind : uint8_t {
-  forward,   // F: stage, micro-batch
-  backward,  // B: input and weight gradients
-  update     // U: clip and optimizer step, once, at the end
+  forward,             // F: stage, micro-batch [, block]
+  backward,            // B: input and weight gradients
+  update,              // U: waits for all reductions; clip and optimizer step
+  gather,              // GATHER: starts collecting a block's sharded parameters from the data axis
+  release,             // RELEASE: frees what a GATHER filled
+  reduce,              // REDUCE: starts summing a block's gradients over the data axis
+  refresh,             // REFRESH: starts collecting a block's updated parameters, after U
+  send_activation,     // SEND_F: starts sending a micro-batch's activations to the next stage
+  receive_activation,  // RECV_F: starts receiving them from the previous stage
+  send_gradient,       // SEND_B: starts sending their gradients to the previous stage
+  receive_gradient     // RECV_B: starts receiving them from the next stage
 };
 
+// Starting never blocks. What waits: F and B for the parameters they read (GATHER, REFRESH of their
+// blocks) and for what they consume (RECV_F, RECV_B); B of a later micro-batch, and F where it adds
+// gradients, for the REDUCE that still reads the buffer it writes; U for every REDUCE and every
+// send; RELEASE for nothing. waits() in schedule/waits.h says it for each action of a program.
 struct Action {
+  static constexpr int none = -1;
   int stage = 0;
   ActionKind kind = ActionKind::forward;
-  int micro = 0;
+  int micro = none;  // none: U, GATHER, RELEASE, REFRESH
+  int block = none;  // of the stage, from 0; none: U, transfers, or F and B of all blocks
   auto operator<=>(const Action&) const = default;
 };
+// Whether an action has the numbers its kind needs, and no others.
+bool well_formed(const Action& action);
 
 using Program = std::vector<Action>;
 
 // Plain gradient accumulation on one stage: F0 B0 F1 B1 ... U.
 Program accumulation_program(int micros);
 // Throws Error{internal} naming step and action unless each micro-batch in [0, micros) is forwarded
-// once, then backwarded once, and one update follows at the end.
+// once, then backwarded once, block by block in order where blocks are named, and one update
+// follows, after which only refreshes come. Transfers stand before what consumes and behind what
+// makes their data, for all micro-batches of a stage or none; what is gathered is released; no
+// gradient is reduced twice, or before its B.
 void check(const Program& program, int micros);
 // Micro-batches whose saved tensors live at the same time, at most.
 int peak_in_flight(const Program& program);
 
-std::string to_string(const Action& action);    // "0F3", "0U"
+std::string to_string(const Action& action);    // "0F3", "0B3.12", "0GATHER.2", "0REDUCE3.2", "0U"
 std::string to_string(const Program& program);  // separated by spaces
 Program parse_program(std::string_view text);   // Error{usage} naming the word that is no action
 

@@ -5,127 +5,183 @@
 namespace rankine {
 namespace {
 
-constexpr int64_t alignment = 64;  // elements
+// With one rank on the axis its shard is the whole: there is nothing to cut or to gather.
+StoreSetup effective(StoreSetup setup, const Communicator& data) {
+  if (data.size() == 1) setup.zero = {};
+  return setup;
+}
 
-int64_t stored_elements(const ParamSpec& spec) {
-  return spec.shape[0] == 0 ? 0 : spec.shape.elements() / spec.shape[0] * spec.stored_rows;
+int owners_of(const StoreSetup& setup, const Communicator& data) {
+  return setup.zero.optimizer == Held::shard ? data.size() : 1;
 }
 
 }  // namespace
 
-ParamStore::ParamStore(std::span<const BlockDescription> blocks, DType compute, Purpose purpose)
-    : compute_(compute), purpose_(purpose) {
-  for (const BlockDescription& block : blocks) lay_out(block.parameters, blocks_.emplace_back());
+ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup,
+                       Communicator& data)
+    : setup_(effective(setup, data)),
+      data_(data),
+      layout_(blocks, owners_of(setup_, data), owners_of(setup_, data) == 1 ? 0 : data.rank()),
+      sums_(layout_, {setup_.zero, setup_.micros, setup_.strict}, data),
+      views_(blocks.size()),
+      uses_(blocks.size()) {
   for (size_t b = 0; b < blocks.size(); ++b) {
-    if (blocks[b].tied.empty()) continue;
-    const auto owner = std::find_if(groups_.begin(), groups_.end(),
-                                    [&](const Entry& e) { return e.spec.name == blocks[b].tied; });
-    expect(owner != groups_.end(), "a tied parameter has an owner");
-    blocks_[b].groups.push_back(static_cast<size_t>(owner - groups_.begin()));
+    const std::vector<size_t>& groups = layout_.blocks()[b].groups;
+    views_[b].params.resize(groups.size());
+    views_[b].grads.resize(setup_.purpose == Purpose::training ? groups.size() : 0);
+    for (size_t i = 0; i < groups.size(); ++i)
+      uses_[layout_.block_of(groups[i])].emplace_back(b, i);
   }
 }
 
-void ParamStore::lay_out(std::span<const ParamSpec> specs, BlockViews& views) {
-  const size_t first_group = groups_.size();
-  for (const ParamSpec& group : joined_groups(specs)) {
-    views.groups.push_back(groups_.size());
-    groups_.push_back({group, 0});
-  }
-  for (const bool decay : {true, false}) {
-    const int64_t begin = elements_;
-    for (size_t g = first_group; g < groups_.size(); ++g) {
-      if (groups_[g].spec.decay != decay) continue;
-      groups_[g].offset = elements_;
-      elements_ += (stored_elements(groups_[g].spec) + alignment - 1) / alignment * alignment;
-    }
-    if (elements_ > begin) ranges_.push_back({begin, elements_ - begin, decay});
-  }
-  int64_t offset = 0;
-  size_t group = first_group;
-  for (const ParamSpec& spec : specs) {
-    if (!spec.joined) offset = groups_[group++].offset;
-    entries_.push_back({spec, offset});
-    offset += stored_elements(spec);
-  }
+void ParamStore::reserve_pools(int64_t gathered_bytes, int64_t gradient_bytes) {
+  gathered_bytes_ = gathered_bytes;
+  sums_.reserve_pool(gradient_bytes);
 }
 
 void ParamStore::add_to(MemoryPlan& plan) const {
-  const auto f32_bytes = static_cast<uint64_t>(elements_) * 4;
-  const bool copy = compute_ != DType::f32;
-  plan.add({"weights", copy ? "master weights" : "parameters", f32_bytes});
-  if (copy)
-    plan.add(
-        {"parameters", "parameters", static_cast<uint64_t>(elements_ * dtype_bytes(compute_))});
-  if (purpose_ == Purpose::inference) return;
-  plan.add({"gradients", "gradients", f32_bytes});
-  plan.add({"momentum", "optimizer states", f32_bytes});
-  plan.add({"variance", "optimizer states", f32_bytes});
+  const auto whole = static_cast<uint64_t>(layout_.elements());
+  const auto owned = static_cast<uint64_t>(layout_.owned());
+  plan.add({"weights", copies() ? "master weights" : "parameters",
+            (weights_whole() ? whole : owned) * 4});
+  if (copies())
+    plan.add({"parameters", "parameters",
+              (params_whole() ? whole : owned) *
+                  static_cast<uint64_t>(dtype_bytes(setup_.compute))});
+  if (!params_whole())
+    plan.add({"gathered parameters", "gathered parameters",
+              static_cast<uint64_t>(gathered_bytes_)});
+  if (setup_.purpose == Purpose::inference) return;
+  sums_.add_to(plan);
+  plan.add({"momentum", "optimizer states", owned * 4});
+  plan.add({"variance", "optimizer states", owned * 4});
 }
 
-void ParamStore::bind(Arena& arena) {
-  const Shape flat{elements_};
-  weights_ = arena.take("weights", DType::f32, flat);
-  computed_ = compute_ == DType::f32 ? weights_ : arena.take("parameters", compute_, flat);
-  if (purpose_ == Purpose::training) {
-    gradients_ = arena.take("gradients", DType::f32, flat);
-    momentum_ = arena.take("momentum", DType::f32, flat);
-    variance_ = arena.take("variance", DType::f32, flat);
+void ParamStore::bind(Arena& arena, Ops& ops) {
+  ops_ = &ops;
+  const Shape whole{layout_.elements()}, owned{layout_.owned()};
+  weights_ = arena.take("weights", DType::f32, weights_whole() ? whole : owned);
+  computed_ = copies() ? arena.take("parameters", setup_.compute, params_whole() ? whole : owned)
+                       : weights_;
+  if (!params_whole())
+    gathered_ = arena.take("gathered parameters", DType::u8, Shape{gathered_bytes_});
+  if (setup_.purpose == Purpose::training) {
+    sums_.bind(arena, ops);
+    momentum_ = arena.take("momentum", DType::f32, owned);
+    variance_ = arena.take("variance", DType::f32, owned);
   }
-  for (BlockViews& block : blocks_)
-    for (const size_t g : block.groups) {
-      const Entry& group = groups_[g];
-      const Shape stored = group.spec.shape.with(0, group.spec.stored_rows);
-      const int64_t count = stored.elements();
-      block.params.push_back(computed_.range(group.offset, count).as(stored));
-      if (purpose_ == Purpose::training)
-        block.grads.push_back(gradients_.range(group.offset, count).as(stored));
-    }
+  for (size_t b = 0; b < views_.size(); ++b) {
+    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+    if (params_whole())
+      show(b, computed_.range(block.offset, block.elements), &BlockViews::params);
+    if (setup_.purpose == Purpose::training && !sums_.pooled())
+      show(b, sums_.begin(b, 0), &BlockViews::grads);
+  }
 }
 
-void ParamStore::initialise(Ops& ops, uint64_t seed) {
-  for (const Entry& entry : entries_) {
-    const Tensor x = weights_.range(entry.offset, entry.spec.shape.elements());
-    switch (entry.spec.init) {
+// Points every view of a block's parameters (or gradients) into `values` [block elements].
+void ParamStore::show(size_t block, const Tensor& values, std::vector<Tensor> BlockViews::*views) {
+  for (const auto& [user, index] : uses_[block]) {
+    const ParamLayout::Entry& group = layout_.groups()[layout_.blocks()[user].groups[index]];
+    const Shape stored = group.spec.shape.with(0, group.spec.stored_rows);
+    (views_[user].*views)[index] =
+        values.range(group.offset - layout_.blocks()[block].offset, stored.elements()).as(stored);
+  }
+}
+
+// This rank's shard of a block within a flat buffer that holds everything, or only what is owned.
+Tensor ParamStore::own_part(const Tensor& flat, const ParamLayout::BlockLayout& block,
+                            bool whole) const {
+  if (!whole) return flat.range(block.owned_offset, block.shard);
+  const int64_t before = layout_.owners() == 1 ? 0 : data_.rank() * block.shard;
+  return flat.range(block.offset + before, block.shard);
+}
+
+std::vector<NamedTensor> ParamStore::weights() const {
+  return layout_.pieces(weights_, weights_whole());
+}
+
+void ParamStore::initialise(uint64_t seed) {
+  for (const NamedTensor& piece : weights()) {
+    const auto spec = std::ranges::find_if(
+        layout_.entries(), [&](const ParamLayout::Entry& e) { return e.spec.name == piece.name; });
+    switch (spec->spec.init) {
       case Init::zeros:
-        ops.fill(x, 0);
+        ops_->fill(piece.data, 0);
         break;
       case Init::ones:
-        ops.fill(x, 1);
+        ops_->fill(piece.data, 1);
         break;
       case Init::normal:
-        ops.fill_normal(x, random_key(seed, "init " + entry.spec.name), 0, entry.spec.std);
+        ops_->fill_normal(piece.data, random_key(seed, "init " + piece.name),
+                          static_cast<uint64_t>(first_index(piece.shape, piece.box)),
+                          spec->spec.std);
         break;
     }
   }
-  refresh_compute(ops);
+  refresh_compute();
 }
 
-void ParamStore::refresh_compute(Ops& ops) {
-  if (compute_ != DType::f32) ops.cast(weights_, computed_);
-}
-
-std::vector<NamedTensor> ParamStore::named(const Tensor& flat) const {
-  expect(!flat.empty(), "the states asked for are held");
-  std::vector<NamedTensor> out;
-  for (const Entry& entry : entries_) {
-    const Shape& shape = entry.spec.shape;
-    out.push_back({entry.spec.name, shape, whole(shape),
-                   flat.range(entry.offset, shape.elements()).as(shape)});
+void ParamStore::refresh_compute() {
+  for (size_t b = 0; b < views_.size(); ++b) {
+    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+    if (copies())
+      ops_->cast(own_part(weights_, block, false), own_part(computed_, block, params_whole()));
+    if (params_whole()) refresh(b);
   }
-  return out;
+  for (size_t b = 0; b < views_.size(); ++b) wait_parameters(b);
 }
 
-void ParamStore::sum_squared_gradients(Ops& ops, Tensor total) const {
-  ops.sum_squares(gradients_, total, false);
+void ParamStore::gather(size_t block, int64_t offset) {
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  const int64_t bytes = b.elements * dtype_bytes(setup_.compute);
+  const Tensor whole{gathered_.range(offset, bytes).data, setup_.compute, Shape{b.elements},
+                     gathered_.device};
+  show(block, whole, &BlockViews::params);
+  views_[block].arriving = data_.all_gather(own_part(computed_, b, false), whole, "parameters");
 }
 
-void ParamStore::update(Ops& ops, const AdamWStep& step) {
-  for (const Range& range : ranges_) {
-    AdamWStep part = step;
-    if (!range.decay) part.weight_decay = 0;
-    const auto cut = [&](const Tensor& flat) { return flat.range(range.first, range.count); };
-    ops.adamw(part, cut(weights_), cut(gradients_), cut(momentum_), cut(variance_),
-              compute_ == DType::f32 ? Tensor{} : cut(computed_));
+void ParamStore::release(size_t block) {
+  wait_parameters(block);
+}
+
+void ParamStore::refresh(size_t block) {
+  if (layout_.owners() == 1) return;
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  views_[block].arriving = data_.all_gather(own_part(computed_, b, true),
+                                            computed_.range(b.offset, b.elements), "parameters");
+}
+
+void ParamStore::wait_parameters(size_t block) {
+  views_[block].arriving.wait();
+}
+
+void ParamStore::begin_gradients(size_t block, int64_t offset) {
+  show(block, sums_.begin(block, offset), &BlockViews::grads);
+}
+
+void ParamStore::reduce(size_t block) {
+  sums_.reduce(block);
+}
+
+void ParamStore::sum_squared_gradients(Tensor exact) const {
+  for (size_t b = 0; b < views_.size(); ++b) ops_->sum_squares(sums_.result(b), exact);
+}
+
+void ParamStore::update(const AdamWStep& step) {
+  for (size_t b = 0; b < views_.size(); ++b) {
+    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+    const Tensor weights = own_part(weights_, block, weights_whole()), gradients = sums_.result(b);
+    for (const ParamLayout::Range& range : block.ranges) {
+      AdamWStep part = step;
+      if (!range.decay) part.weight_decay = 0;
+      const int64_t first = range.first - block.owned_offset;
+      ops_->adamw(part, weights.range(first, range.count), gradients.range(first, range.count),
+                  momentum_.range(range.first, range.count),
+                  variance_.range(range.first, range.count),
+                  copies() ? own_part(computed_, block, params_whole()).range(first, range.count)
+                           : Tensor{});
+    }
   }
 }
 

@@ -3,70 +3,96 @@
 #include <string>
 #include <vector>
 
-#include "model/block.h"
+#include "comm/communicator.h"
+#include "ops/ops.h"
+#include "state/gradient_sums.h"
+#include "state/param_layout.h"
+#include "state/zero_plan.h"
 #include "tensor/arena.h"
-#include "tensor/named_tensor.h"
 
 namespace rankine {
 
 enum class Purpose : uint8_t { inference, training };
 
-// The model states of one rank in flat buffers that share one table of offsets: weights (f32
-// master), the compute dtype's copy of them (the same memory when that is f32), and for training
-// gradients, momentum and variance (f32). A block is one contiguous range, matrices first; each
-// group of joined parameters starts at a multiple of 64 elements. Padding stays zero.
+struct StoreSetup {
+  DType compute = DType::f32;
+  Purpose purpose = Purpose::training;
+  ZeroPlan zero = {};
+  int micros = 1;       // of this rank in a step
+  bool strict = false;  // sums whose order no layout changes
+};
+
+// The model states of one rank of the data axis in flat buffers: weights (f32 master), the compute
+// dtype's copy of them (the same memory when that is f32), and for training gradients, momentum and
+// variance (f32), each whole or this rank's shard as ZeroPlan says. Padding stays zero.
 class ParamStore {
  public:
-  ParamStore(std::span<const BlockDescription> blocks, DType compute, Purpose purpose);
+  ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup,
+             Communicator& data);
 
+  // Bytes of the pool that gathered parameters take turns in, and of the one for gradients on
+  // their way to their owners; before add_to.
+  void reserve_pools(int64_t gathered_bytes, int64_t gradient_bytes);
   void add_to(MemoryPlan& plan) const;
-  void bind(Arena& arena);  // must come before everything below
+  void bind(Arena& arena, Ops& ops);  // must come before everything below
 
   // Every weight from (seed, its name, its global index): the same for every layout.
-  void initialise(Ops& ops, uint64_t seed);
-  // Rounds the weights into the compute copy; needed after writing to weights().
-  void refresh_compute(Ops& ops);
+  void initialise(uint64_t seed);
+  // Rounds the owned weights into the compute copy and collects what others own; needed after
+  // writing to weights().
+  void refresh_compute();
 
+  // ---- during a step, per block, in the order of the step program
+  void gather(size_t block, int64_t offset);  // starts; `offset`: into the pool, bytes
+  void release(size_t block);
+  void refresh(size_t block);                // starts collecting the updated parameters
+  void wait_parameters(size_t block);        // of this block alone
+  void begin_gradients(size_t block, int64_t offset);  // where they are written from now on
+  void reduce(size_t block);                 // starts
+  void finish_reductions() { sums_.finish(); }
   // Views in the order a block's BlockRun wants them.
-  std::span<const Tensor> params(size_t block) const { return blocks_[block].params; }
-  std::span<const Tensor> grads(size_t block) const { return blocks_[block].grads; }
+  std::span<const Tensor> params(size_t block) const { return views_[block].params; }
+  std::span<const Tensor> grads(size_t block) const { return views_[block].grads; }
 
-  // Logical tensors (no padding), by global name.
-  std::vector<NamedTensor> weights() const { return named(weights_); }
-  std::vector<NamedTensor> gradients() const { return named(gradients_); }
-  std::vector<NamedTensor> momentum() const { return named(momentum_); }
-  std::vector<NamedTensor> variance() const { return named(variance_); }
+  // Logical tensors (no padding), by global name: this rank's pieces of each, everything with one
+  // owner. Gradients are there between the reductions and the next step.
+  std::vector<NamedTensor> weights() const;
+  std::vector<NamedTensor> gradients() const { return sums_.pieces(); }
+  std::vector<NamedTensor> momentum() const { return layout_.pieces(momentum_, false); }
+  std::vector<NamedTensor> variance() const { return layout_.pieces(variance_, false); }
 
-  // total f64 [1] = sum of the squares of all gradients; a tied weight counts once.
-  void sum_squared_gradients(Ops& ops, Tensor total) const;
+  // Adds the squares of the owned gradients to an exact sum; a tied weight counts once.
+  void sum_squared_gradients(Tensor exact) const;
   // One optimizer step over everything owned; weight decay only where ParamSpec::decay says so.
-  void update(Ops& ops, const AdamWStep& step);
+  void update(const AdamWStep& step);
 
-  int64_t elements() const { return elements_; }  // with padding
+  const ParamLayout& layout() const { return layout_; }
+  const StoreSetup& setup() const { return setup_; }
+  Communicator& data() const { return data_; }
+  int64_t elements() const { return layout_.elements(); }  // of all blocks, with padding
+  bool reduces_every_micro() const { return sums_.every_micro(); }
+  bool params_whole() const { return setup_.zero.params == Held::whole; }
 
  private:
-  struct Entry {
-    ParamSpec spec;
-    int64_t offset;
-  };
-  struct Range {
-    int64_t first, count;
-    bool decay;
-  };
   struct BlockViews {
-    std::vector<size_t> groups;  // indices into groups_
     std::vector<Tensor> params, grads;
+    Work arriving;  // parameters under way
   };
-  void lay_out(std::span<const ParamSpec> specs, BlockViews& views);
-  std::vector<NamedTensor> named(const Tensor& flat) const;
+  bool copies() const { return setup_.compute != DType::f32; }
+  bool weights_whole() const { return !copies() && params_whole(); }
+  Tensor own_part(const Tensor& flat, const ParamLayout::BlockLayout& block, bool whole) const;
+  void show(size_t block, const Tensor& values, std::vector<Tensor> BlockViews::*views);
 
-  DType compute_;
-  Purpose purpose_;
-  int64_t elements_ = 0;
-  std::vector<Entry> entries_, groups_;
-  std::vector<Range> ranges_;
-  std::vector<BlockViews> blocks_;
-  Tensor weights_, computed_, gradients_, momentum_, variance_;
+  StoreSetup setup_;
+  Communicator& data_;
+  ParamLayout layout_;
+  GradientSums sums_;
+  int64_t gathered_bytes_ = 0;
+  std::vector<BlockViews> views_;
+  // For each block, the places (block, index) of views into it, tied uses among them.
+  std::vector<std::vector<std::pair<size_t, size_t>>> uses_;
+  Ops* ops_ = nullptr;
+  Tensor weights_, computed_, gathered_, momentum_, variance_;
 };
 
 }  // namespace rankine

@@ -30,12 +30,12 @@ struct Training {
                 .compute = setup.compute,
                 .purpose = Purpose::training,
                 .positions = setup.shape.tokens},
-               peak_in_flight(program)) {
+               {.computations = program}) {
     engine.allocate();
-    engine.store().initialise(*ops, setup.seed);
+    engine.store().initialise(setup.seed);
     trainer = std::make_unique<Trainer>(
         engine.executor(), engine.store(),
-        Trainer::Setup{program, setup.optimizer, 1000, setup.seed, setup.compute == DType::f16});
+        Trainer::Setup{setup.optimizer, 1000, setup.seed, setup.compute == DType::f16});
   }
 
   std::unique_ptr<Ops> ops;

@@ -73,7 +73,7 @@ class CpuOps : public Ops {
                      Tensor losses) override;
 
   void sum(const Tensor& x, Tensor total, bool accumulate) override;
-  void sum_squares(const Tensor& x, Tensor total, bool accumulate) override;
+  void sum_squares(const Tensor& x, Tensor exact) override;
   size_t sum_workspace(int64_t elements) const override;
   void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
              Tensor variance, Tensor compute) override;

@@ -227,11 +227,10 @@ void CpuOps::sum(const Tensor& x, Tensor total, bool accumulate) {
                     workspace(sum_workspace(x.elements())), threads_);
 }
 
-void CpuOps::sum_squares(const Tensor& x, Tensor total, bool accumulate) {
-  prepare();
-  expect(x.dtype == DType::f32 && holds(total, DType::f64, 1), "an f64 sum of an f32 tensor");
-  kernels_.sums.sum_squares(data_of<float>(x), x.elements(), data_of<double>(total), accumulate,
-                            workspace(sum_workspace(x.elements())), threads_);
+void CpuOps::sum_squares(const Tensor& x, Tensor exact) {
+  expect(x.dtype == DType::f32 && exact.dtype == DType::i64 && exact.elements() == ExactSum::size,
+         "squares of f32 into an exact sum");
+  kernels_.sums.sum_squares(data_of<float>(x), x.elements(), data_of<int64_t>(exact), threads_);
 }
 
 size_t CpuOps::sum_workspace(int64_t elements) const {

@@ -62,7 +62,7 @@ class GoldenCase : public ::testing::TestWithParam<std::string> {
 
   void load(Engine& engine) const {
     import_hf(folder, config, engine.store().weights(), engine.executor().ops());
-    engine.store().refresh_compute(engine.executor().ops());
+    engine.store().refresh_compute();
   }
 
   std::filesystem::path folder;

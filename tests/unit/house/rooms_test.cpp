@@ -20,9 +20,11 @@ const std::map<std::string, Rooms>& allowed() {
         {"schedule", {"base"}},
         {"ops", {"tensor"}},
         {"model", {"ops"}},
-        {"state", {"model"}},
+        {"comm", {"tensor"}},
+        {"state", {"model", "comm"}},
         {"data", {"tensor"}},
         {"checkpoint", {"state", "data"}},
+        {"planner", {"model", "state", "schedule"}},
         {"runtime", {"model", "state", "schedule", "data", "checkpoint"}}};
     std::map<std::string, Rooms> all = direct;
     for (bool grew = true; grew;) {

@@ -135,7 +135,7 @@ TEST_P(Gradients, CachedDecodingGivesTheLogitsOfTheWholeSequence) {
                 .purpose = Purpose::inference,
                 .positions = tokens});
   whole.allocate();
-  whole.store().initialise(*ops, 7);
+  whole.store().initialise(7);
   const Tensor all = whole.executor().logits(ids, {1, tokens}, 0, tokens);
   const std::vector<float> expected = host_copy(*ops, all);
   const auto width = static_cast<size_t>(all.shape[1]);
@@ -145,7 +145,7 @@ TEST_P(Gradients, CachedDecodingGivesTheLogitsOfTheWholeSequence) {
   const auto cached_ops = make_cpu_ops(2);
   Engine cached(*cached_ops, config, setup);
   cached.allocate();
-  cached.store().initialise(*cached_ops, 7);
+  cached.store().initialise(7);
   Generator generator(cached, {});
   size_t past = 0;
   for (const size_t count : {size_t{10}, size_t{1}, size_t{3}, size_t{1}, size_t{6}}) {
@@ -183,7 +183,7 @@ TEST(LossScaling, AnOverflowSkipsTheUpdateAndKeepsTheWeights) {
   std::vector<float> spoiled = host_copy(*training.ops, weights.back().data);
   spoiled[0] = std::nanf("");
   training.ops->upload(spoiled.data(), weights.back().data);
-  training.engine.store().refresh_compute(*training.ops);
+  training.engine.store().refresh_compute();
   const std::vector<float> before = host_copy(*training.ops, weights[0].data);
   const StepReport report = training.trainer->step(1, 1e-2, t.ids, t.targets);
   EXPECT_TRUE(report.skipped);

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "base/error.h"
 
 namespace rankine {
@@ -14,11 +12,47 @@ TEST(Action, ProgramsPrintAndParseBack) {
   EXPECT_EQ(to_string(program), "0F0 0B0 0F1 0B1 0F2 0B2 0U");
   EXPECT_EQ(parse_program(to_string(program)), program);
   EXPECT_EQ(parse_program("  12F7\n0U "),
-            (Program{{12, ActionKind::forward, 7}, {0, ActionKind::update, 0}}));
+            (Program{{12, ActionKind::forward, 7}, {0, ActionKind::update}}));
+}
+
+TEST(Action, EveryKindPrintsAndParsesBack) {
+  const std::pair<const char*, Action> cases[] = {
+      {"0F3", {0, ActionKind::forward, 3}},
+      {"1F3.12", {1, ActionKind::forward, 3, 12}},
+      {"0B3", {0, ActionKind::backward, 3}},
+      {"0B3.0", {0, ActionKind::backward, 3, 0}},
+      {"2U", {2, ActionKind::update}},
+      {"0GATHER.2", {0, ActionKind::gather, Action::none, 2}},
+      {"0RELEASE.2", {0, ActionKind::release, Action::none, 2}},
+      {"0REDUCE3.2", {0, ActionKind::reduce, 3, 2}},
+      {"0REFRESH.10", {0, ActionKind::refresh, Action::none, 10}},
+      {"4SEND_F1", {4, ActionKind::send_activation, 1}},
+      {"4RECV_F1", {4, ActionKind::receive_activation, 1}},
+      {"4SEND_B1", {4, ActionKind::send_gradient, 1}},
+      {"4RECV_B1", {4, ActionKind::receive_gradient, 1}}};
+  for (const auto& [text, action] : cases) {
+    EXPECT_EQ(to_string(action), text);
+    EXPECT_EQ(parse_program(text), Program{action}) << text;
+    EXPECT_TRUE(well_formed(action)) << text;
+  }
+}
+
+TEST(Action, NumbersFitTheKind) {
+  EXPECT_FALSE(well_formed({0, ActionKind::forward}));
+  EXPECT_FALSE(well_formed({0, ActionKind::update, 0}));
+  EXPECT_FALSE(well_formed({0, ActionKind::reduce, 1}));
+  EXPECT_FALSE(well_formed({0, ActionKind::gather, 1, 2}));
+  EXPECT_FALSE(well_formed({0, ActionKind::send_gradient, 1, 2}));
+  EXPECT_FALSE(well_formed({-1, ActionKind::update}));
+  EXPECT_FALSE(well_formed({0, ActionKind::forward, 0, -2}));
 }
 
 TEST(Action, WordsThatAreNoActionsAreNamed) {
-  for (const char* word : {"F", "0F", "F0", "0X1", "0F-1", "0F1x", "0U3", "1.5F0"}) {
+  for (const char* word :
+       {"F",        "0F",         "F0",       "0X1",           "0F-1",          "0F1x",
+        "0U3",      "1.5F0",      "0F1.",     "0F.1",          "0F1.2.3",       "0GATHER",
+        "0GATHER1", "0GATHER1.2", "0REDUCE3", "0REDUCE.2",     "0SEND_F",       "0SEND_F1.2",
+        "0SEND1",   "0",          "0f1",      "0F99999999999", "0F1.1000000000"}) {
     try {
       parse_program(word);
       FAIL() << word << " was accepted";
@@ -36,6 +70,7 @@ TEST(Action, AccumulationHoldsOneMicroBatch) {
     EXPECT_EQ(peak_in_flight(program), 1);
   }
   EXPECT_EQ(peak_in_flight(parse_program("0F0 0F1 0F2 0B2 0B1 0B0 0U")), 3);
+  EXPECT_EQ(peak_in_flight(parse_program("0F0.0 0F0.1 0F1.0 0B0.1 0B0.0 0F1.1 0B1.1 0B1.0 0U")), 2);
 }
 
 TEST(Action, EveryMutationOfAProgramIsReported) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "comm/world.h"
 #include "support/tiny_models.h"
 
 namespace rankine::test {
@@ -15,13 +16,12 @@ struct Store {
   Store(const ModelConfig& config, DType compute, Purpose purpose)
       : ops(make_cpu_ops(1)),
         model(config),
-        store(model.describe(*ops, {1, 4}, compute), compute, purpose) {
+        alone(make_self_world()->group({0})),
+        store(model.describe(*ops, {1, 4}, compute), {.compute = compute, .purpose = purpose},
+              *alone) {
     store.add_to(plan);
-    plan.add({"workspace", "operations", ops->sum_workspace(store.elements())});
     arena = std::make_unique<Arena>(plan, Tier::device);
-    store.bind(*arena);
-    const auto bytes = static_cast<int64_t>(ops->sum_workspace(store.elements()));
-    ops->set_workspace(arena->take("workspace", DType::u8, Shape{bytes}));
+    store.bind(*arena, *ops);
   }
   static std::span<float> floats(const Tensor& t) {
     return {static_cast<float*>(t.data), static_cast<size_t>(t.elements())};
@@ -29,6 +29,7 @@ struct Store {
 
   std::unique_ptr<Ops> ops;
   Model model;
+  std::unique_ptr<Communicator> alone;
   ParamStore store;
   MemoryPlan plan;
   std::unique_ptr<Arena> arena;
@@ -38,8 +39,7 @@ TEST(ParamStore, BytesPerParameterAreTheFormulas) {
   for (const TinyModel& tiny : tiny_models())
     for (const auto& [compute, training_bytes] : {std::pair{DType::f32, 16}, {DType::bf16, 18}}) {
       Store training(tiny.config, compute, Purpose::training);
-      uint64_t bytes = training.plan.peak_bytes(Tier::device);
-      bytes -= training.plan.entries().back().bytes;  // the workspace
+      const uint64_t bytes = training.plan.peak_bytes(Tier::device);
       EXPECT_EQ(bytes, static_cast<uint64_t>(training.store.elements() * training_bytes));
       EXPECT_GE(training.store.elements(), parameter_count(tiny.config));
     }
@@ -48,8 +48,8 @@ TEST(ParamStore, BytesPerParameterAreTheFormulas) {
 TEST(ParamStore, InitialWeightsAreAFunctionOfSeedAndName) {
   const ModelConfig config = tiny_models()[2].config;
   Store a(config, DType::f32, Purpose::inference), b(config, DType::bf16, Purpose::training);
-  a.store.initialise(*a.ops, 5);
-  b.store.initialise(*b.ops, 5);
+  a.store.initialise(5);
+  b.store.initialise(5);
   std::map<std::string, float> first;
   const auto weights = a.store.weights(), others = b.store.weights();
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -58,14 +58,14 @@ TEST(ParamStore, InitialWeightsAreAFunctionOfSeedAndName) {
     if (weights[i].shape.rank() == 2) first[weights[i].name] = x[0];
   }
   EXPECT_NE(first.at("layers.0.mlp.up.weight"), first.at("layers.1.mlp.up.weight"));
-  a.store.initialise(*a.ops, 6);
+  a.store.initialise(6);
   EXPECT_NE(Store::floats(weights[0].data)[0], Store::floats(others[0].data)[0]);
 }
 
 TEST(ParamStore, ResidualProductsStartSmaller) {
   const ModelConfig config = tiny_models()[2].config;
   Store s(config, DType::f32, Purpose::inference);
-  s.store.initialise(*s.ops, 5);
+  s.store.initialise(5);
   for (const NamedTensor& t : s.store.weights()) {
     if (t.shape.rank() != 2) continue;
     double squares = 0;
@@ -81,7 +81,7 @@ TEST(ParamStore, ResidualProductsStartSmaller) {
 TEST(ParamStore, UpdatesDecayMatricesOnlyAndLeavePaddingAtZero) {
   for (const TinyModel& tiny : tiny_models()) {
     Store s(tiny.config, DType::bf16, Purpose::training);
-    s.store.initialise(*s.ops, 5);
+    s.store.initialise(5);
     const std::vector<NamedTensor> weights = s.store.weights();
     std::vector<std::vector<float>> before;
     for (const NamedTensor& t : weights) {
@@ -89,7 +89,7 @@ TEST(ParamStore, UpdatesDecayMatricesOnlyAndLeavePaddingAtZero) {
       before.emplace_back(x.begin(), x.end());
     }
     // Zero gradients: only the decay moves anything.
-    s.store.update(*s.ops, {.lr = 0.5f, .weight_decay = 0.2f});
+    s.store.update({.lr = 0.5f, .weight_decay = 0.2f});
     for (size_t i = 0; i < weights.size(); ++i) {
       const auto x = Store::floats(weights[i].data);
       const float kept = weights[i].shape.rank() == 2 ? 1.0f - 0.5f * 0.2f : 1.0f;
@@ -114,10 +114,9 @@ TEST(ParamStore, TheNormCountsATiedWeightOnce) {
         value = value > 1 ? 0.25f : value + 0.125f;
         expected += static_cast<double>(x) * x;
       }
-    double total = -1;
-    const Tensor sum{&total, DType::f64, Shape{1}};
-    s.store.sum_squared_gradients(*s.ops, sum);
-    EXPECT_NEAR(total, expected, 1e-9 * expected) << tiny.name;
+    ExactSum total;
+    s.store.sum_squared_gradients({total.parts().data(), DType::i64, Shape{ExactSum::size}});
+    EXPECT_NEAR(total.value(), expected, 1e-9 * expected) << tiny.name;
     if (tiny.config.tied) {
       EXPECT_EQ(s.store.grads(s.model.blocks.size() - 1).back().data, s.store.grads(0)[0].data);
     }

@@ -167,8 +167,7 @@ struct CrossEntropyKernels {  // cross_entropy.cpp
 struct SumKernels {  // sums.cpp
   void (*sum)(const float* x, int64_t count, double* total, bool accumulate, void* workspace,
               int threads);
-  void (*sum_squares)(const float* x, int64_t count, double* total, bool accumulate,
-                      void* workspace, int threads);
+  void (*sum_squares)(const float* x, int64_t count, int64_t* exact, int threads);
   size_t (*workspace)(int64_t count);
 };
 

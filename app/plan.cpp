@@ -1,0 +1,165 @@
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "command.h"
+#include "model_source.h"
+#include "planner/model_states.h"
+#include "planner/traffic.h"
+
+namespace rankine {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PlanOptions {
+  std::string model, parameters;
+  int64_t data_parallel = 1, accumulation = 1;
+  std::optional<DType> precision;  // none: as the ZeRO paper counts
+  std::filesystem::path json;
+};
+
+OptionTable declare(PlanOptions& o) {
+  OptionTable table;
+  table.heading("Plan");
+  table.text({"model"}, &o.model, "preset, Hugging Face folder, checkpoint or run to plan for",
+             "NAME");
+  table.text({"parameters"}, &o.parameters,
+             "plan for this number of parameters instead of a model: 7.5e9, 7.5B, 125M", "COUNT");
+  table.integer({"data-parallel", "dp"}, &o.data_parallel, "ranks of the data axis", {.least = 1});
+  table.integer({"accumulation", "gradient-accumulation-steps"}, &o.accumulation,
+                "micro-batches whose gradients are summed", {.least = 1});
+  table.choice<std::optional<DType>>(
+      {"precision"}, &o.precision,
+      {{"paper", std::nullopt}, {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}},
+      "bytes per parameter: what training here in that dtype holds, "
+      "or 2 + 2 + 12 as the ZeRO paper counts");
+  table.path({"json"}, &o.json, "also write the plan as JSON here");
+  return table;
+}
+
+// "7.5e9", "7.5B", "124 M": a whole number of parameters.
+int64_t parse_parameters(std::string_view text) {
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  for (const auto& [name, factor] : {std::pair<std::string_view, double>{"", 1},
+                                     {"K", 1e3},
+                                     {"M", 1e6},
+                                     {"B", 1e9},
+                                     {"T", 1e12}})
+    if (status == std::errc() && unit == name && value * factor >= 1 && value * factor <= 1e17)
+      return std::llround(value * factor);
+  fail(ErrorKind::usage,
+       "--parameters '{}': not a number of parameters from 1 to 1e17; write for example 7.5e9, "
+       "7.5B or 125M",
+       text);
+}
+
+int64_t planned_parameters(const PlanOptions& o) {
+  require(o.model.empty() != o.parameters.empty(), ErrorKind::usage,
+          "give either --model NAME or --parameters COUNT{}", o.model.empty() ? "" : ", not both");
+  return o.model.empty() ? parse_parameters(o.parameters)
+                         : parameter_count(open_model(o.model).config);
+}
+
+// "31.4 GB": powers of 1000, as the ZeRO paper has them; three significant digits.
+std::string decimal_bytes(uint64_t bytes) {
+  double value = static_cast<double>(bytes);
+  if (value < 1000) return fmt::format("{} B", bytes);
+  size_t unit = 0;
+  constexpr std::array units{"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+  for (; value >= 999.5 && unit + 1 < units.size(); ++unit) value /= 1000;
+  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, decimals, units[unit]);
+}
+
+// The model states of one rank at one ZeRO stage, and what they cost to keep in step.
+struct StagePlan {
+  int64_t stage;
+  ModelStates states;
+  Traffic traffic;
+};
+
+std::vector<StagePlan> stage_plans(int64_t parameters, const PlanOptions& o,
+                                   const StateWidths& widths) {
+  std::vector<StagePlan> plans;
+  for (const ModelStates& states : zero_table(parameters, o.data_parallel, widths)) {
+    const auto stage = static_cast<int64_t>(plans.size());
+    plans.push_back(
+        {stage, states,
+         data_parallel_traffic(parameters, o.data_parallel, zero_stage(stage), o.accumulation)});
+  }
+  return plans;
+}
+
+void print_model_states(int64_t parameters, const PlanOptions& o, const StateWidths& widths,
+                        const std::vector<StagePlan>& plans) {
+  fmt::print(
+      "parameters     {} ({})\ndata parallel  {}, accumulation {}\n"
+      "bytes each     parameter {}, gradient {}, optimizer states {}{}\n\n",
+      format_count(static_cast<double>(parameters)), parameters, o.data_parallel, o.accumulation,
+      widths.parameter, widths.gradient, widths.optimizer,
+      o.precision ? "" : " (mixed-precision Adam as the ZeRO paper counts it)");
+  fmt::print("model states of one rank\n{:>4} {:>12} {:>12} {:>12} {:>12} {:>12} {:>15}\n", "ZeRO",
+             "parameters", "gradients", "optimizer", "total", "reduction", "sent per step");
+  for (const StagePlan& plan : plans) {
+    const double factor =
+        static_cast<double>(plans[0].states.total()) / static_cast<double>(plan.states.total());
+    fmt::print("{:>4} {:>12} {:>12} {:>12} {:>12} {:>11.2f}x {:>15}\n", plan.stage,
+               decimal_bytes(plan.states.parameter_bytes),
+               decimal_bytes(plan.states.gradient_bytes),
+               decimal_bytes(plan.states.optimizer_bytes), decimal_bytes(plan.states.total()),
+               factor, format_count(plan.traffic.total()));
+  }
+  fmt::print(
+      "\nOptimizer states are {:.3g} % of the {} unsharded. \"sent per step\" counts the elements "
+      "of\ngradients and parameters that one rank sends for data parallelism.\n",
+      100 * optimizer_share(widths), decimal_bytes(plans[0].states.total()));
+}
+
+Json model_states_json(int64_t parameters, const PlanOptions& o, const StateWidths& widths,
+                       const std::vector<StagePlan>& plans) {
+  Json json;
+  json["parameters"] = parameters;
+  json["data_parallel"] = o.data_parallel;
+  json["accumulation"] = o.accumulation;
+  json["bytes_per_parameter"] = {{"parameter", widths.parameter},
+                                 {"gradient", widths.gradient},
+                                 {"optimizer", widths.optimizer}};
+  for (const StagePlan& plan : plans)
+    json["zero"].push_back({{"stage", plan.stage},
+                            {"parameter_bytes", plan.states.parameter_bytes},
+                            {"gradient_bytes", plan.states.gradient_bytes},
+                            {"optimizer_bytes", plan.states.optimizer_bytes},
+                            {"total_bytes", plan.states.total()},
+                            {"gradient_elements_sent", plan.traffic.gradients},
+                            {"parameter_elements_sent", plan.traffic.parameters}});
+  json["optimizer_share"] = optimizer_share(widths);
+  return json;
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  PlanOptions o;
+  OptionTable table = declare(o);
+  if (parse_options(table, arguments).help) {
+    fmt::print("{}", help_text(table, "rankine plan",
+                               "Says what a layout needs before anything is started."));
+    return 0;
+  }
+  const int64_t parameters = planned_parameters(o);
+  const StateWidths widths = o.precision ? state_widths(*o.precision) : StateWidths{};
+  const std::vector<StagePlan> plans = stage_plans(parameters, o, widths);
+  print_model_states(parameters, o, widths, plans);
+  if (!o.json.empty())
+    write_text_atomically(o.json, model_states_json(parameters, o, widths, plans).dump(2) + "\n");
+  return 0;
+}
+
+}  // namespace rankine

@@ -1,0 +1,132 @@
+#include "ranks.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/launch.h"
+#include "comm/mpi_world.h"
+#include "comm/processors.h"
+
+namespace rankine {
+namespace {
+
+// Ranks that share processors must not spin at OpenMP's barriers; its runtime reads this once, when
+// the program is loaded, so a foreign launcher's ranks begin anew with it.
+void begin_with_passive_waits(const std::string& command, const Arguments& arguments) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  std::vector<std::string> words{"rankine", command};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv("/proc/self/exe", argv.data());  // on failure the ranks are merely slower
+}
+
+std::string join_numbers(const std::vector<int>& numbers) {
+  std::string out;
+  for (const int n : numbers) out += (out.empty() ? "" : ",") + std::to_string(n);
+  return out;
+}
+
+std::vector<int> parse_numbers(const std::string& text) {
+  std::vector<int> out;
+  for (size_t at = 0; at < text.size();) {
+    out.push_back(std::atoi(text.c_str() + at));
+    at = text.find(',', at);
+    at = at == std::string::npos ? text.size() : at + 1;
+  }
+  return out;
+}
+
+// Ranks of one host divide the processors they may use.
+Rank take_processors(World& world, int64_t asked) {
+  std::vector<int> everyone(static_cast<size_t>(world.size()));
+  for (size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
+  const auto group = world.group(everyone);
+  const std::vector<std::string> hosts = all_gather_texts(*group, world.host(), "hosts");
+  const std::vector<std::string> lists =
+      all_gather_texts(*group, join_numbers(allowed_processors()), "processors");
+  std::vector<std::vector<int>> local;
+  int local_rank = 0;
+  for (size_t r = 0; r < hosts.size(); ++r) {
+    if (hosts[r] != world.host()) continue;
+    if (static_cast<int>(r) == world.rank()) local_rank = static_cast<int>(local.size());
+    local.push_back(parse_numbers(lists[r]));
+  }
+  const std::vector<int> share = processor_share(local_rank, local);
+  pin_to(share);
+  const int threads = threads_for(asked, std::getenv("OMP_NUM_THREADS"), share);
+  return {world, threads, static_cast<int>(local.size()),
+          fmt::format("host {}, processor{} {}, {} thread{}", world.host(),
+                      share.size() == 1 ? "" : "s", join_numbers(share), threads,
+                      threads == 1 ? "" : "s")};
+}
+
+std::unique_ptr<World> connect(const std::optional<Launched>& launched,
+                               const ParallelOptions& options, const MeshShape& mesh) {
+  if (!launched || launched->ranks == 1) return make_self_world();
+  std::unique_ptr<World> world = make_mpi_world({.timeout_seconds = options.comm_timeout,
+                                                 .shared_memory = options.shared_memory,
+                                                 .mesh = mesh});
+  require_agreement(*launched, world->size());
+  return world;
+}
+
+int report(World* world, const MeshShape& mesh, const Error& error) {
+  // When all ranks meet the same fault, the first speaks for all before the others do.
+  if (world != nullptr && world->rank() != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  const std::string place =
+      world != nullptr && world->size() > 1 ? place_of(mesh, world->rank()) + ": " : "";
+  fmt::print(stderr, "rankine: {}{}{}\n", place,
+             error.kind() == ErrorKind::internal ? "internal error: " : "", error.what());
+  std::fflush(stderr);
+  if (world != nullptr) world->abort(error.what(), error.exit_code());
+  return error.exit_code();
+}
+
+}  // namespace
+
+int on_ranks(const ParallelOptions& options, int64_t threads, const std::string& command,
+             const Arguments& arguments, const std::function<int(const Rank&)>& body) {
+  const std::optional<Launched> launched = launched_environment();
+  const int world_size = launched ? launched->ranks : std::max<int>(1, static_cast<int>(options.ranks));
+  require(!launched || options.ranks == 0 || options.ranks == launched->ranks, ErrorKind::usage,
+          "--ranks {} but {} started {}; leave --ranks out under a launcher", options.ranks,
+          launched ? launched->by : "", world_size);
+  const MeshShape mesh = mesh_of(options, world_size);
+  if (!launched && world_size > 1) {
+    require(built_with_mpi(), ErrorKind::environment,
+            "--ranks {}: this rankine was built without MPI; install libopenmpi-dev and openmpi-bin "
+            "and build again",
+            world_size);
+    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(),
+                                   command};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return start_local_ranks(world_size, words);
+  }
+  if (world_size > 1) {
+    begin_with_passive_waits(command, arguments);
+    std::signal(SIGUSR1, SIG_IGN);  // until the training loop listens
+  }
+  std::unique_ptr<World> world;
+  try {
+    world = connect(launched, options, mesh);
+    if (world->size() == 1) return body({*world, static_cast<int>(threads), 1, ""});
+    return body(take_processors(*world, threads));
+  } catch (const Error& e) {
+    return report(world.get(), mesh, e);
+  } catch (const std::bad_alloc&) {
+    return report(world.get(), mesh, Error(ErrorKind::resource, "out of memory"));
+  } catch (const std::exception& e) {
+    return report(world.get(), mesh, Error(ErrorKind::internal, e.what()));
+  }
+}
+
+}  // namespace rankine

@@ -1,0 +1,24 @@
+#pragma once
+#include <functional>
+
+#include "command.h"
+#include "comm/world.h"
+#include "runtime/options.h"
+
+namespace rankine {
+
+// What one rank of a job works with.
+struct Rank {
+  World& world;
+  int threads;         // to compute with
+  int local_ranks;     // of this host, itself among them
+  std::string machine; // a line for people: "host a, processors 0-1, 2 threads"
+};
+
+// Runs `body` on every rank of the job: those that a launcher started, those that --ranks asks for,
+// which this starts itself, or this process alone. The first failure is printed once with its place
+// and ends them all. Returns the exit code.
+int on_ranks(const ParallelOptions& options, int64_t threads, const std::string& command,
+             const Arguments& arguments, const std::function<int(const Rank&)>& body);
+
+}  // namespace rankine

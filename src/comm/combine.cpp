@@ -1,0 +1,155 @@
+#include "comm/combine.h"
+
+#include <immintrin.h>
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "base/error.h"
+
+namespace rankine {
+namespace {
+
+// Every loop exists twice, for AVX2 and for any x86-64, chosen at run time.
+struct Plus {
+  template <class T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
+};
+struct Larger {
+  template <class T>
+  static T apply(T a, T b) {
+    return a < b ? b : a;
+  }
+};
+
+template <class Wire, class Sum>
+[[gnu::always_inline]] inline Sum up(Wire x) {
+  if constexpr (std::is_same_v<Wire, Sum>)
+    return x;
+  else if constexpr (std::is_same_v<Wire, Bf16>)
+    return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+  else
+    return to_float(x);
+}
+
+// Without a branch, so that loops vectorise.
+[[gnu::always_inline]] inline void round_to(Bf16& to, float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const uint32_t kept = (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
+  to.bits = static_cast<uint16_t>(kept >> 16);
+}
+
+template <class Wire, class Sum>
+[[gnu::always_inline]] inline void down(Wire& to, Sum x) {
+  if constexpr (std::is_same_v<Wire, Sum>)
+    to = x;
+  else if constexpr (std::is_same_v<Wire, Bf16>)
+    round_to(to, x);
+  else
+    to = from_float<Wire>(x);
+}
+
+template <class Op, class Wire, class Sum>
+struct Loops {
+  [[gnu::always_inline]] static inline void widen_body(const void* in, void* out, int64_t n) {
+    const Wire* x = static_cast<const Wire*>(in);
+    Sum* y = static_cast<Sum*>(out);
+    for (int64_t i = 0; i < n; ++i) y[i] = up<Wire, Sum>(x[i]);
+  }
+  [[gnu::always_inline]] static inline void narrow_body(const void* in, void* out, int64_t n) {
+    const Sum* x = static_cast<const Sum*>(in);
+    Wire* y = static_cast<Wire*>(out);
+    for (int64_t i = 0; i < n; ++i) down<Wire, Sum>(y[i], x[i]);
+  }
+  template <class In>
+  [[gnu::always_inline]] static inline void fold_body(const void* a, const void* b, void* out,
+                                                      int64_t n) {
+    const Sum* x = static_cast<const Sum*>(a);
+    const In* y = static_cast<const In*>(b);
+    Sum* z = static_cast<Sum*>(out);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) z[i] = Op::template apply<Sum>(x[i], up<In, Sum>(y[i]));
+  }
+
+  [[gnu::target("avx2")]] static void widen2(const void* in, void* out, int64_t n) {
+    widen_body(in, out, n);
+  }
+  static void widen1(const void* in, void* out, int64_t n) { widen_body(in, out, n); }
+  [[gnu::target("avx2")]] static void narrow2(const void* in, void* out, int64_t n) {
+    narrow_body(in, out, n);
+  }
+  static void narrow1(const void* in, void* out, int64_t n) { narrow_body(in, out, n); }
+  template <class In>
+  [[gnu::target("avx2")]] static void fold2(const void* a, const void* b, void* out, int64_t n) {
+    fold_body<In>(a, b, out, n);
+  }
+  template <class In>
+  static void fold1(const void* a, const void* b, void* out, int64_t n) {
+    fold_body<In>(a, b, out, n);
+  }
+};
+
+template <class Wire, class Sum, class Op>
+const Combine& combine(DType sum) {
+  using L = Loops<Op, Wire, Sum>;
+  static const Combine chosen =
+      __builtin_cpu_supports("avx2") != 0
+          ? Combine{sum, L::widen2, L::narrow2, L::template fold2<Wire>, L::template fold2<Sum>}
+          : Combine{sum, L::widen1, L::narrow1, L::template fold1<Wire>, L::template fold1<Sum>};
+  return chosen;
+}
+
+[[gnu::target("avx2")]] void stream(char* to, const char* from, size_t bytes) {
+  constexpr size_t vector = 32;
+  const size_t head = (vector - reinterpret_cast<uintptr_t>(to) % vector) % vector;
+  if (bytes < 2 * vector) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::memcpy(to, from, head);
+  size_t i = head;
+  for (; i + vector <= bytes; i += vector)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+  std::memcpy(to + i, from + i, bytes - i);
+  _mm_sfence();
+}
+
+template <class Op>
+const Combine& combine_with(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return combine<float, float, Op>(DType::f32);
+    case DType::bf16:
+      return combine<Bf16, float, Op>(DType::f32);
+    case DType::f16:
+      return combine<F16, float, Op>(DType::f32);
+    case DType::f64:
+      return combine<double, double, Op>(DType::f64);
+    case DType::i64:
+      return combine<int64_t, int64_t, Op>(DType::i64);
+    case DType::i32:
+      return combine<int32_t, int32_t, Op>(DType::i32);
+    default:
+      fail(ErrorKind::internal, "no reduction of {}", dtype_name(dtype));
+  }
+}
+
+}  // namespace
+
+void copy_past_caches(void* to, const void* from, size_t bytes) {
+  if (__builtin_cpu_supports("avx2") != 0)
+    stream(static_cast<char*>(to), static_cast<const char*>(from), bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
+const Combine& combine_of(DType dtype, Reduction reduction) {
+  return reduction == Reduction::sum ? combine_with<Plus>(dtype) : combine_with<Larger>(dtype);
+}
+
+}  // namespace rankine

@@ -1,0 +1,256 @@
+#include "comm/exchange.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace rankine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Room for the sums of one piece; 16-bit numbers widen to twice their size.
+constexpr size_t level_bytes = 2 * Link::piece_bytes;
+
+// The tree's split: the largest power of two below `count` goes left, so that the tree over ranks
+// fits onto trees over micro-batches.
+int left_part(int count) {
+  int left = 1;
+  while (2 * left < count) left *= 2;
+  return left;
+}
+
+}  // namespace
+
+void LinkGroup::Exchange::drive_sends() {
+  std::erase_if(sending_, [&](int peer) { return link_to(peer).sent(); });
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    // Messages to one peer keep their order: the first that waits is the first that goes.
+    if (std::ranges::find(sending_, next->peer) != sending_.end()) {
+      ++next;
+      continue;
+    }
+    link_to(next->peer).start_send(next->data, static_cast<size_t>(next->bytes));
+    if (!link_to(next->peer).sent()) sending_.push_back(next->peer);
+    next = waiting_.erase(next);
+  }
+}
+
+// Polls, then yields, then sleeps: ranks may share processors with those they wait for.
+template <class Ready>
+void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
+  constexpr int polls = 200, yields = 400;
+  const double limit = group_.settings_.timeout_seconds;
+  Clock::time_point start{}, last{};
+  for (int round = 0;; ++round) {
+    drive_sends();
+    if (ready()) return;
+    if (round < polls) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    if (round < yields)
+      sched_yield();
+    else
+      usleep(30);
+    if (round % 64 != 0) continue;
+    if (group_.settings_.interruption)
+      if (const std::string why = group_.settings_.interruption(); !why.empty())
+        throw Error(ErrorKind::environment, why);
+    const Clock::time_point now = Clock::now();
+    if (start == Clock::time_point{}) start = last = now;
+    // A gap in the own loop means that this process slept, not the peer.
+    if (std::chrono::duration<double>(now - last).count() > std::max(1.0, limit / 2)) start = now;
+    last = now;
+    if (limit > 0 && std::chrono::duration<double>(now - start).count() > limit)
+      report_silence(peer);
+  }
+}
+
+void LinkGroup::Exchange::report_silence(int peer) const {
+  fail(ErrorKind::environment,
+       "{} waits in {} #{} '{}' ({} bytes) for {}, which has sent nothing for {:g} s; it is stopped, "
+       "cut off or stuck (--comm-timeout sets the limit)",
+       group_.settings_.place(group_.rank_), call_.name, call_.header.sequence, call_.header.tag,
+       call_.header.bytes, group_.settings_.place(peer), group_.settings_.timeout_seconds);
+}
+
+void LinkGroup::Exchange::compare(const OperationHeader& theirs, int peer) const {
+  const OperationHeader& mine = call_.header;
+  if (theirs.sequence == mine.sequence && theirs.kind == mine.kind && theirs.bytes == mine.bytes &&
+      theirs.dtype == mine.dtype && std::strncmp(theirs.tag, mine.tag, sizeof mine.tag) == 0)
+    return;
+  static constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                          "broadcast",  "transfer",       "barrier"};
+  const auto text = [&](const OperationHeader& h) {
+    return fmt::format("{} #{} '{}' ({} bytes)", h.kind < std::size(names) ? names[h.kind] : "?",
+                       h.sequence, std::string_view(h.tag, strnlen(h.tag, sizeof h.tag)), h.bytes);
+  };
+  fail(ErrorKind::internal, "operations differ: {} is in {}, {} is in {}",
+       group_.settings_.place(group_.rank_), text(mine), group_.settings_.place(peer),
+       text(theirs));
+}
+
+void LinkGroup::Exchange::send(int peer, const void* data, int64_t bytes) {
+  if (bytes == 0) return;
+  waiting_.push_back({peer, data, bytes});
+  drive_sends();
+}
+
+void LinkGroup::Exchange::finish_sends() {
+  while (!waiting_.empty() || !sending_.empty()) {
+    const int peer = sending_.empty() ? waiting_.front().peer : sending_.front();
+    wait_until([&] { return waiting_.empty() && sending_.empty(); }, peer);
+  }
+}
+
+const std::byte* LinkGroup::Exchange::wait_piece(Link& link, int peer) {
+  const std::byte* piece = nullptr;
+  wait_until([&] { return (piece = link.arrived()) != nullptr; }, peer);
+  return piece;
+}
+
+void LinkGroup::Exchange::receive(int peer, void* to, int64_t bytes) {
+  if (bytes == 0) return;
+  Link& link = link_to(peer);
+  link.expect_message(static_cast<size_t>(bytes));
+  for (int64_t done = 0; done < bytes;) {
+    const auto count = std::min<int64_t>(bytes - done, Link::piece_bytes);
+    const std::byte* piece = wait_piece(link, peer);
+    if (static_cast<size_t>(bytes) >= Link::piece_bytes)
+      copy_past_caches(static_cast<char*>(to) + done, piece, static_cast<size_t>(count));
+    else
+      std::memcpy(static_cast<char*>(to) + done, piece, static_cast<size_t>(count));
+    link.consume();
+    done += count;
+  }
+}
+
+void LinkGroup::Exchange::announce(int peer) {
+  send(peer, &call_.header, sizeof call_.header);
+}
+
+void LinkGroup::Exchange::hear(int peer) {
+  receive(peer, &heard_, sizeof heard_);
+  compare(heard_, peer);
+}
+
+void LinkGroup::Exchange::agree() {
+  for (int step = 1; step < group_.size_; ++step)
+    announce((group_.rank_ + step) % group_.size_);
+  for (int step = 1; step < group_.size_; ++step)
+    hear((group_.rank_ + group_.size_ - step) % group_.size_);
+}
+
+// The sum over ranks [low, high) of one piece: where it already is, or in the buffer of `level`.
+const void* LinkGroup::Exchange::reduce_range(const Part& part, int low, int high, size_t level) {
+  const Combine& c = *part.combine;
+  std::byte* buffer = level == 0 ? part.first_buffer : group_.scratch_.data() + level * level_bytes;
+  if (high - low == 1) {
+    if (low == group_.rank_ && part.as_sent) return part.own;
+    if (low == group_.rank_) {
+      c.widen(part.own, buffer, part.count);
+    } else {
+      c.widen(wait_piece(link_to(low), low), buffer, part.count);
+      link_to(low).consume();
+    }
+    return buffer;
+  }
+  const int middle = low + left_part(high - low);
+  const bool left_leaf = middle - low == 1 && low != group_.rank_;
+  const bool right_leaf = high - middle == 1 && middle != group_.rank_;
+  // a + b = b + a bit for bit, so that a peer's piece can always be the right operand.
+  if (left_leaf || right_leaf) {
+    const int peer = right_leaf ? middle : low;
+    const void* rest = right_leaf ? reduce_range(part, low, middle, level)
+                                  : reduce_range(part, middle, high, level);
+    c.fold_wire(rest, wait_piece(link_to(peer), peer), buffer, part.count);
+    link_to(peer).consume();
+    return buffer;
+  }
+  const void* left = reduce_range(part, low, middle, level);
+  const void* right = reduce_range(part, middle, high, level + 1);
+  c.fold(left, right, buffer, part.count);
+  return buffer;
+}
+
+void LinkGroup::Exchange::make_room(const Combine& combine) {
+  size_t levels = 2;
+  for (int ranks = 1; ranks < group_.size_; ranks *= 2) ++levels;
+  const size_t bytes = levels * level_bytes;
+  expect(dtype_bytes(combine.sum) <= 8, "sums fit their levels");
+  if (group_.scratch_.size() < bytes) group_.scratch_.resize(bytes);
+}
+
+void LinkGroup::Exchange::reduce_piece(const void* own, void* out, int64_t count,
+                                       const Combine& combine, DType dtype) {
+  const bool as_sent = combine.sum == dtype;
+  // With more than two ranks a partial sum could overwrite this rank's own part before its turn.
+  const bool straight = as_sent && (group_.size_ == 2 || own != out);
+  const Part part{static_cast<const char*>(own), count, &combine, as_sent,
+                  straight ? static_cast<std::byte*>(out) : group_.scratch_.data()};
+  const void* sum = reduce_range(part, 0, group_.size_, 0);
+  if (!as_sent)
+    combine.narrow(sum, out, count);
+  else if (sum != out)
+    std::memcpy(out, sum, static_cast<size_t>(count * dtype_bytes(dtype)));
+}
+
+void LinkGroup::Exchange::reduce(const void* own, void* out, int64_t count, DType dtype,
+                                 Reduction reduction) {
+  if (count == 0) return;
+  const Combine& combine = combine_of(dtype, reduction);
+  make_room(combine);
+  const int64_t size = dtype_bytes(dtype);
+  const int64_t per_piece = static_cast<int64_t>(Link::piece_bytes) / size;
+  for (int peer = 0; peer < group_.size_; ++peer)
+    if (peer != group_.rank_) link_to(peer).expect_message(static_cast<size_t>(count * size));
+  for (int64_t done = 0; done < count; done += per_piece)
+    reduce_piece(static_cast<const char*>(own) + done * size, static_cast<char*>(out) + done * size,
+                 std::min(per_piece, count - done), combine, dtype);
+}
+
+// Everyone's part of x is reduced by its owner and collected again, piece by piece: pieces to be
+// reduced go `ahead` of the finished ones, so that all work on fresh memory at the same time.
+void LinkGroup::Exchange::reduce_and_collect(const Tensor& x, Reduction reduction) {
+  constexpr int64_t ahead = 3;
+  const Combine& combine = combine_of(x.dtype, reduction);
+  make_room(combine);
+  const int size = group_.size_, rank = group_.rank_;
+  const int64_t n = x.elements(), width = dtype_bytes(x.dtype), part = (n + size - 1) / size;
+  const int64_t per_piece = static_cast<int64_t>(Link::piece_bytes) / width;
+  struct Piece {
+    char* data;
+    int64_t count;  // 0: past the end of the part
+  };
+  const auto piece = [&](int owner, int64_t k) {
+    const int64_t begin = std::min(n, owner * part), end = std::min(n, (owner + 1) * part);
+    const int64_t first = std::min(end, begin + k * per_piece);
+    return Piece{static_cast<char*>(x.data) + first * width, std::min(per_piece, end - first)};
+  };
+  const auto send_piece = [&](int peer, const Piece& p) { send(peer, p.data, p.count * width); };
+  for (int64_t k = -ahead; k < (part + per_piece - 1) / per_piece + ahead; ++k) {
+    for (int step = 1; step < size && k >= ahead; ++step) {
+      const int peer = (rank + size - step) % size;
+      const Piece finished = piece(peer, k - ahead);
+      receive(peer, finished.data, finished.count * width);
+    }
+    const Piece mine = k >= 0 ? piece(rank, k) : Piece{nullptr, 0};
+    if (mine.count > 0) {
+      for (int peer = 0; peer < size; ++peer)
+        if (peer != rank) link_to(peer).expect_message(static_cast<size_t>(mine.count * width));
+      reduce_piece(mine.data, mine.data, mine.count, combine, x.dtype);
+    }
+    for (int step = 1; step < size; ++step) {
+      const int peer = (rank + step) % size;
+      if (mine.count > 0) send_piece(peer, mine);
+      if (const Piece next = piece(peer, k + ahead); next.count > 0) send_piece(peer, next);
+    }
+  }
+}
+
+}  // namespace rankine

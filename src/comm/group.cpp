@@ -1,0 +1,163 @@
+#include "comm/group.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "comm/exchange.h"
+
+namespace rankine {
+namespace {
+
+// Below this every rank gets everyone's data and sums it all: one exchange instead of two.
+constexpr int64_t small_bytes = 32 << 10;
+
+char* bytes_of(const Tensor& x, int64_t element) {
+  return static_cast<char*>(x.data) + element * dtype_bytes(x.dtype);
+}
+
+}  // namespace
+
+LinkGroup::LinkGroup(int rank, GroupLinks links, GroupSettings settings)
+    : rank_(rank),
+      size_(static_cast<int>(links.collective.size())),
+      links_(std::move(links)),
+      settings_(std::move(settings)),
+      sends_(links_.collective.size()),
+      receives_(links_.collective.size()) {
+  for (int i = 0; i < size_; ++i) {
+    send_queues_.push_back(std::make_unique<OperationQueue>());
+    receive_queues_.push_back(std::make_unique<OperationQueue>());
+  }
+}
+
+LinkGroup::Call LinkGroup::call(Kind kind, const Tensor& x, int64_t bytes, std::string_view tag,
+                                uint64_t sequence) {
+  static constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                          "broadcast",  "transfer",       "barrier"};
+  Call call{{.sequence = sequence,
+             .bytes = static_cast<uint64_t>(bytes),
+             .kind = kind,
+             .dtype = static_cast<uint32_t>(x.dtype)},
+            names[kind]};
+  std::memcpy(call.header.tag, tag.data(), std::min(tag.size(), sizeof call.header.tag - 1));
+  return call;
+}
+
+Work LinkGroup::collective(const Call& call, std::function<void(Exchange&)> run) {
+  return collectives_.start([this, call, run = std::move(run)] {
+    Exchange exchange(*this, call, links_.collective);
+    run(exchange);
+    exchange.finish_sends();
+  });
+}
+
+Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) {
+  if (size_ == 1) return {};
+  Call c = call(kind_all_reduce, x, x.bytes(), tag, sequence_++);
+  c.header.dtype |= static_cast<uint32_t>(reduction) << 8;
+  const int64_t part = (x.elements() + size_ - 1) / size_;
+  const int64_t begin = std::min(x.elements(), rank_ * part);
+  const int64_t own = (std::min(x.elements(), begin + part) - begin) * dtype_bytes(x.dtype);
+  // Large: everyone's part to its owner, then the own part to everyone.
+  count(x.bytes() > small_bytes ? x.bytes() - own + (size_ - 1) * own : (size_ - 1) * x.bytes());
+  return collective(c, [this, x, reduction](Exchange& exchange) {
+    exchange.agree();
+    if (x.bytes() > small_bytes) return exchange.reduce_and_collect(x, reduction);
+    gathered_.resize(static_cast<size_t>(x.bytes()));
+    std::memcpy(gathered_.data(), x.data, gathered_.size());
+    for (int step = 1; step < size_; ++step) {
+      exchange.send((rank_ + step) % size_, gathered_.data(), x.bytes());
+    }
+    exchange.reduce(gathered_.data(), x.data, x.elements(), x.dtype, reduction);
+  });
+}
+
+Work LinkGroup::reduce_scatter(const Tensor& in, Tensor out, std::string_view tag) {
+  const int64_t n = out.elements();
+  expect(in.dtype == out.dtype && in.elements() == n * size_, "reduce_scatter of equal parts");
+  const char* own = bytes_of(in, rank_ * n);
+  if (size_ == 1) {
+    if (own != out.data) std::memcpy(out.data, own, static_cast<size_t>(out.bytes()));
+    return {};
+  }
+  const Call c = call(kind_reduce_scatter, in, in.bytes(), tag, sequence_++);
+  count((size_ - 1) * out.bytes());
+  return collective(c, [this, in, out, own, n](Exchange& exchange) {
+    exchange.agree();
+    for (int step = 1; step < size_; ++step) {
+      const int peer = (rank_ + step) % size_;
+      exchange.send(peer, bytes_of(in, peer * n), out.bytes());
+    }
+    exchange.reduce(own, out.data, n, in.dtype, Reduction::sum);
+  });
+}
+
+Work LinkGroup::all_gather(const Tensor& in, Tensor out, std::string_view tag) {
+  const int64_t n = in.elements();
+  expect(in.dtype == out.dtype && out.elements() == n * size_, "all_gather of equal parts");
+  if (size_ == 1) {
+    if (in.data != out.data) std::memcpy(out.data, in.data, static_cast<size_t>(in.bytes()));
+    return {};
+  }
+  const Call c = call(kind_all_gather, in, out.bytes(), tag, sequence_++);
+  count((size_ - 1) * in.bytes());
+  return collective(c, [this, in, out, n](Exchange& exchange) {
+    exchange.agree();
+    for (int step = 1; step < size_; ++step) {
+      exchange.send((rank_ + step) % size_, in.data, in.bytes());
+    }
+    if (char* own = bytes_of(out, rank_ * n); own != in.data)
+      std::memcpy(own, in.data, static_cast<size_t>(in.bytes()));
+    for (int step = 1; step < size_; ++step) {
+      const int peer = (rank_ + size_ - step) % size_;
+      exchange.receive(peer, bytes_of(out, peer * n), in.bytes());
+    }
+  });
+}
+
+Work LinkGroup::broadcast(Tensor x, int root, std::string_view tag) {
+  expect(root >= 0 && root < size_, "a root within the group");
+  if (size_ == 1) return {};
+  const Call c = call(kind_broadcast, x, x.bytes(), tag, sequence_++);
+  if (root == rank_) count((size_ - 1) * x.bytes());
+  return collective(c, [this, x, root](Exchange& exchange) {
+    exchange.agree();
+    if (root != rank_) return exchange.receive(root, x.data, x.bytes());
+    for (int step = 1; step < size_; ++step) {
+      exchange.send((rank_ + step) % size_, x.data, x.bytes());
+    }
+  });
+}
+
+Work LinkGroup::barrier(std::string_view tag) {
+  if (size_ == 1) return {};
+  return collective(call(kind_barrier, {}, 0, tag, sequence_++),
+                    [](Exchange& exchange) { exchange.agree(); });
+}
+
+Work LinkGroup::send(const Tensor& x, int peer, std::string_view tag) {
+  expect(peer >= 0 && peer < size_ && peer != rank_, "a peer within the group");
+  const auto p = static_cast<size_t>(peer);
+  const Call c = call(kind_transfer, x, x.bytes(), tag, sends_[p]++);
+  count(x.bytes());
+  return send_queues_[p]->start([this, c, x, peer] {
+    Exchange exchange(*this, c, links_.sending);
+    exchange.announce(peer);
+    exchange.send(peer, x.data, x.bytes());
+    exchange.finish_sends();
+  });
+}
+
+Work LinkGroup::receive(Tensor x, int peer, std::string_view tag) {
+  expect(peer >= 0 && peer < size_ && peer != rank_, "a peer within the group");
+  const auto p = static_cast<size_t>(peer);
+  const Call c = call(kind_transfer, x, x.bytes(), tag, receives_[p]++);
+  return receive_queues_[p]->start([this, c, x, peer] {
+    Exchange exchange(*this, c, links_.receiving);
+    exchange.hear(peer);
+    exchange.receive(peer, x.data, x.bytes());
+  });
+}
+
+}  // namespace rankine

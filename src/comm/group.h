@@ -1,0 +1,112 @@
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/link.h"
+
+// A Communicator over links between host memories. Collectives exchange directly: every rank sums
+// its own part from everyone's pieces, in the order of one fixed tree.
+namespace rankine {
+
+struct GroupSettings {
+  double timeout_seconds = 60;  // of one wait for a peer; 0: wait for ever
+  // "rank 5 (data 1)": how messages call a member of the group.
+  std::function<std::string(int member)> place;
+  // Thrown into waits when not empty: another rank's failure, known some other way.
+  std::function<std::string()> interruption;
+};
+
+// One ordered queue of operations. Whoever waits drives; a thread of its own drives when nobody
+// waits.
+class OperationQueue {
+ public:
+  class Entry : public Operation {
+   public:
+    bool done() override;
+    void wait() override;
+
+   private:
+    friend class OperationQueue;
+    OperationQueue* queue_ = nullptr;
+    std::function<void()> run_;
+    bool done_ = false;
+    std::exception_ptr failure_;
+  };
+
+  OperationQueue() = default;
+  OperationQueue(const OperationQueue&) = delete;
+  OperationQueue& operator=(const OperationQueue&) = delete;
+  ~OperationQueue();  // what has not begun is dropped
+  Work start(std::function<void()> run);
+
+ private:
+  void drive(std::unique_lock<std::mutex>& lock);
+  void drive_in_background();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Entry>> queue_;
+  bool running_ = false, stopping_ = false;
+  std::exception_ptr failure_;  // of an earlier operation: all later ones fail too
+  std::thread thread_;
+};
+
+// What every message begins with, so that ranks notice when they are not in the same operation.
+struct OperationHeader {
+  uint64_t sequence = 0, bytes = 0;
+  uint32_t kind = 0, dtype = 0;
+  char tag[40] = {};
+};
+
+// The links of a group; null for this rank itself. Each pair has one for collectives and one for
+// each direction of transfers.
+struct GroupLinks {
+  std::vector<std::unique_ptr<Link>> collective, sending, receiving;
+};
+
+class LinkGroup final : public Communicator {
+ public:
+  LinkGroup(int rank, GroupLinks links, GroupSettings settings);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Work all_reduce(Tensor x, Reduction reduction, std::string_view tag) override;
+  Work reduce_scatter(const Tensor& in, Tensor out, std::string_view tag) override;
+  Work all_gather(const Tensor& in, Tensor out, std::string_view tag) override;
+  Work broadcast(Tensor x, int root, std::string_view tag) override;
+  Work send(const Tensor& x, int peer, std::string_view tag) override;
+  Work receive(Tensor x, int peer, std::string_view tag) override;
+  Work barrier(std::string_view tag) override;
+  uint64_t bytes_sent() const override { return bytes_sent_; }
+
+ private:
+  class Exchange;
+  struct Call {
+    OperationHeader header;
+    const char* name;
+  };
+  enum Kind : uint32_t { kind_all_reduce, kind_reduce_scatter, kind_all_gather, kind_broadcast,
+                         kind_transfer, kind_barrier };
+  Call call(Kind kind, const Tensor& x, int64_t bytes, std::string_view tag, uint64_t sequence);
+  void count(int64_t bytes) { bytes_sent_ += static_cast<uint64_t>(bytes); }
+  Work collective(const Call& call, std::function<void(Exchange&)> run);
+
+  int rank_, size_;
+  GroupLinks links_;
+  GroupSettings settings_;
+  std::vector<std::byte> scratch_;  // of reductions
+  std::vector<std::byte> gathered_; // of small all_reduces
+  uint64_t bytes_sent_ = 0;
+  uint64_t sequence_ = 0;
+  std::vector<uint64_t> sends_, receives_;
+  OperationQueue collectives_;
+  std::vector<std::unique_ptr<OperationQueue>> send_queues_, receive_queues_;
+};
+
+}  // namespace rankine

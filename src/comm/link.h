@@ -1,0 +1,25 @@
+#pragma once
+#include <cstddef>
+
+// What carries bytes between two ranks, one way each. Collectives are written once over links.
+namespace rankine {
+
+// A message is cut into pieces of piece_bytes, the last one shorter; both sides know its length.
+// Messages arrive in the order in which they were sent. One thread uses a link at a time.
+class Link {
+ public:
+  static constexpr size_t piece_bytes = size_t{64} << 10;
+
+  virtual ~Link() = default;
+  // Begins one message; the one before must be sent(). `data` must stay until then.
+  virtual void start_send(const void* data, size_t bytes) = 0;
+  // Moves the message on; true when its memory may be used again.
+  virtual bool sent() = 0;
+  // Announces the length of the next message from the peer; the one before must be consumed.
+  virtual void expect_message(size_t bytes) = 0;
+  // The next piece of it, or null when it is not there yet. It stays until consume().
+  virtual const std::byte* arrived() = 0;
+  virtual void consume() = 0;
+};
+
+}  // namespace rankine

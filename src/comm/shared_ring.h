@@ -1,0 +1,41 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "comm/link.h"
+
+namespace rankine {
+
+// One direction between two processes of a host, in memory both have mapped: a ring of pieces. The
+// memory begins as zeros.
+struct SharedRing {
+  alignas(64) std::atomic<uint64_t> written;
+  alignas(64) std::atomic<uint64_t> read;
+  alignas(64) std::byte slots[1];
+
+  static size_t bytes(size_t slots) { return sizeof(SharedRing) + slots * Link::piece_bytes; }
+};
+
+class SharedRingLink final : public Link {
+ public:
+  // Both rings have `slots` slots and outlive the link.
+  SharedRingLink(SharedRing& out, SharedRing& in, size_t slots)
+      : out_(out), in_(in), slots_(slots) {}
+
+  void start_send(const void* data, size_t bytes) override;
+  bool sent() override;
+  void expect_message(size_t bytes) override;
+  const std::byte* arrived() override;
+  void consume() override;
+
+ private:
+  std::byte* slot(SharedRing& ring, uint64_t number) const {
+    return ring.slots + number % slots_ * piece_bytes;
+  }
+  SharedRing &out_, &in_;
+  size_t slots_;
+  const std::byte* data_ = nullptr;
+  size_t left_to_send_ = 0;
+};
+
+}  // namespace rankine

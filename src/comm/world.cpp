@@ -1,0 +1,79 @@
+#include "comm/world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/group.h"
+
+namespace rankine {
+namespace {
+
+class SelfWorld final : public World {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::unique_ptr<Communicator> group(const std::vector<int>& members) override {
+    expect(members == std::vector{0}, "a group within the world");
+    GroupLinks links;
+    links.collective.resize(1);
+    return std::make_unique<LinkGroup>(0, std::move(links), GroupSettings{});
+  }
+  void abort(const std::string&, int) override {}
+  std::string host() const override {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    return name;
+  }
+  std::string description() const override { return "one process"; }
+};
+
+Tensor view(void* data, DType dtype, size_t count) {
+  return {data, dtype, Shape{static_cast<int64_t>(count)}};
+}
+
+}  // namespace
+
+std::unique_ptr<World> make_self_world() {
+  return std::make_unique<SelfWorld>();
+}
+
+Mesh::Mesh(World& w, const MeshShape& mesh_shape)
+    : shape(mesh_shape), rank(w.rank()), coordinate(mesh_shape.coordinate(w.rank())) {
+  expect(shape.world() == w.size(), "a mesh of all ranks");
+  std::vector<int> everyone(static_cast<size_t>(w.size()));
+  for (size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
+  world = w.group(everyone);
+  pipeline = w.group(shape.group(Axis::pipeline, rank));
+  data = w.group(shape.group(Axis::data, rank));
+  tensor = w.group(shape.group(Axis::tensor, rank));
+}
+
+std::vector<std::string> all_gather_texts(Communicator& group, const std::string& text,
+                                          std::string_view tag) {
+  const auto ranks = static_cast<size_t>(group.size());
+  int64_t mine = static_cast<int64_t>(text.size());
+  std::vector<int64_t> lengths(ranks);
+  group.all_gather(view(&mine, DType::i64, 1), view(lengths.data(), DType::i64, ranks), tag).wait();
+  const auto longest = static_cast<size_t>(*std::ranges::max_element(lengths));
+  std::vector<char> padded(longest), all(longest * ranks);
+  std::memcpy(padded.data(), text.data(), text.size());
+  group.all_gather(view(padded.data(), DType::u8, longest), view(all.data(), DType::u8, all.size()), tag).wait();
+  std::vector<std::string> out;
+  for (size_t r = 0; r < ranks; ++r)
+    out.emplace_back(all.data() + r * longest, static_cast<size_t>(lengths[r]));
+  return out;
+}
+
+std::string broadcast_text(Communicator& group, const std::string& text, int root,
+                           std::string_view tag) {
+  int64_t length = static_cast<int64_t>(text.size());
+  group.broadcast(view(&length, DType::i64, 1), root, tag).wait();
+  std::string out = text;
+  out.resize(static_cast<size_t>(length));
+  group.broadcast(view(out.data(), DType::u8, out.size()), root, tag).wait();
+  return out;
+}
+
+}  // namespace rankine

@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/mesh_shape.h"
+
+// All ranks of a run: where groups of them come from. Backends: one rank alone, ranks as threads of
+// one process, ranks as processes that MPI connects.
+namespace rankine {
+
+struct WorldSettings {
+  double timeout_seconds = 60;  // of one wait for another rank; 0: for ever
+  bool shared_memory = true;    // between processes of one host; otherwise everything goes over MPI
+  MeshShape mesh;               // how messages call a rank
+};
+
+class World {
+ public:
+  virtual ~World() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // A communicator of these ranks, among them this one, in the order given. All ranks of the world
+  // make their groups in the same order, disjoint groups at the same time.
+  virtual std::unique_ptr<Communicator> group(const std::vector<int>& members) = 0;
+  // Ends all ranks because this one failed; it may return (threads), the others then throw.
+  virtual void abort(const std::string& why, int exit_code) = 0;
+  virtual std::string host() const = 0;
+  virtual std::string description() const = 0;  // "2 processes of one host, shared memory"
+};
+
+std::unique_ptr<World> make_self_world();
+
+// A live mesh: the world's communicator and one for each axis.
+struct Mesh {
+  Mesh(World& world, const MeshShape& shape);
+  MeshShape shape;
+  int rank;
+  MeshShape::Coordinate coordinate;
+  std::unique_ptr<Communicator> world, pipeline, data, tensor;
+};
+
+// Texts of all ranks, in order.
+std::vector<std::string> all_gather_texts(Communicator& group, const std::string& text,
+                                          std::string_view tag);
+// The root's text.
+std::string broadcast_text(Communicator& group, const std::string& text, int root,
+                           std::string_view tag);
+
+}  // namespace rankine

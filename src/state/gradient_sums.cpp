@@ -1,0 +1,135 @@
+#include "state/gradient_sums.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace rankine {
+
+GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, Communicator& data)
+    : layout_(layout),
+      setup_(setup),
+      data_(data),
+      current_(layout.blocks().size()),
+      reduced_(layout.blocks().size()) {}
+
+// Without accumulators the result is where the one reduction of a step leaves it.
+int GradientSums::levels() const {
+  if (!setup_.strict) return pooled() ? 1 : 0;
+  if (setup_.micros == 1) return pooled() ? 1 : 0;
+  return std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(setup_.micros - 1))));
+}
+
+void GradientSums::add_to(MemoryPlan& plan) const {
+  if (pooled())
+    plan.add({"gradient pool", "gradients", static_cast<uint64_t>(pool_bytes_)});
+  else
+    plan.add({"gradients", "gradients", static_cast<uint64_t>(layout_.elements()) * 4});
+  for (int level = 0; level < levels(); ++level)
+    plan.add({fmt::format("gradient sums {}", level), "gradients",
+              static_cast<uint64_t>(layout_.owned()) * 4});
+}
+
+void GradientSums::bind(Arena& arena, Ops& ops) {
+  ops_ = &ops;
+  if (pooled())
+    pool_ = arena.take("gradient pool", DType::u8, Shape{pool_bytes_});
+  else
+    whole_ = arena.take("gradients", DType::f32, Shape{layout_.elements()});
+  for (int level = 0; level < levels(); ++level)
+    accumulators_.push_back(arena.take(fmt::format("gradient sums {}", level), DType::f32,
+                                       Shape{layout_.owned()}));
+  for (size_t b = 0; b < current_.size() && !pooled(); ++b)
+    current_[b] = whole_.range(layout_.blocks()[b].offset, layout_.blocks()[b].elements);
+}
+
+Tensor GradientSums::begin(size_t block, int64_t offset) {
+  const int64_t elements = layout_.blocks()[block].elements;
+  if (pooled())
+    current_[block] = {static_cast<char*>(pool_.range(offset, elements * 4).data), DType::f32,
+                       Shape{elements}, pool_.device};
+  settle_overlapping(current_[block]);
+  // Others have used this memory, and backward writes no padding.
+  if (pooled())
+    for (const ParamLayout::Range& gap : layout_.blocks()[block].padding)
+      ops_->fill(current_[block].range(gap.first, gap.count), 0);
+  return current_[block];
+}
+
+Tensor GradientSums::accumulator(int level, size_t block) const {
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  return accumulators_[static_cast<size_t>(level)].range(b.owned_offset, b.shard);
+}
+
+Tensor GradientSums::result(size_t block) const {
+  if (!accumulators_.empty()) return accumulator(static_cast<int>(accumulators_.size()) - 1, block);
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  const int64_t own = layout_.owners() == 1 ? 0 : data_.rank() * b.shard;
+  return whole_.range(b.offset + own, b.shard);
+}
+
+void GradientSums::reduce(size_t block) {
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  const Tensor whole = current_[block];
+  Pending pending{block, {}, whole, whole, reduced_[block]++};
+  constexpr const char* tag = "gradients";
+  if (!scatters_gradients(setup_.zero)) {
+    pending.work = data_.all_reduce(whole, Reduction::sum, tag);
+  } else {
+    // The only or first contribution goes where it stays; later ones come to lie in the pool.
+    const bool stays = !accumulators_.empty() && pending.micro == 0 &&
+                       (!setup_.strict || setup_.micros == 1);
+    pending.own = stays ? result(block) : whole.range(data_.rank() * b.shard, b.shard);
+    pending.work = data_.reduce_scatter(whole, pending.own, tag);
+  }
+  if (pending.work.done() && accumulators_.empty()) return;
+  pending_.push_back(std::move(pending));
+}
+
+// Waits for one reduction and adds what arrived to what came before.
+void GradientSums::settle(Pending& p) {
+  p.work.wait();
+  if (accumulators_.empty() || p.own.data == result(p.block).data) return;
+  const int top = static_cast<int>(accumulators_.size()) - 1;
+  if (!setup_.strict) {
+    const Tensor sum = accumulator(top, p.block);
+    if (p.micro == 0)
+      ops_->cast(p.own, sum);
+    else
+      ops_->add(sum, p.own, sum);
+    return;
+  }
+  // A binary counter: level k holds the sum of the 2^k micro-batches before, where bit k of the
+  // number of them is set. The last one collects whatever is left.
+  const bool last = p.micro == setup_.micros - 1;
+  int level = 0;
+  for (int before = p.micro; before != 0 && (last || before % 2 == 1); before /= 2, ++level)
+    if (before % 2 == 1) ops_->add(accumulator(level, p.block), p.own, p.own);
+  ops_->cast(p.own, accumulator(last ? top : level, p.block));
+}
+
+void GradientSums::settle_overlapping(const Tensor& memory) {
+  const char* begin = static_cast<const char*>(memory.data);
+  const char* end = begin + memory.bytes();
+  const auto overlaps = [&](const Pending& p) {
+    const char* from = static_cast<const char*>(p.whole.data);
+    return from < end && begin < from + p.whole.bytes();
+  };
+  // In order, since the group runs them in order.
+  auto last = std::find_if(pending_.rbegin(), pending_.rend(), overlaps);
+  const auto count = pending_.rend() - last;
+  for (auto p = pending_.begin(); p != pending_.begin() + count; ++p) settle(*p);
+  pending_.erase(pending_.begin(), pending_.begin() + count);
+}
+
+void GradientSums::finish() {
+  for (Pending& pending : pending_) settle(pending);
+  pending_.clear();
+  std::ranges::fill(reduced_, 0);
+}
+
+std::vector<NamedTensor> GradientSums::pieces() const {
+  if (!accumulators_.empty()) return layout_.pieces(accumulators_.back(), false);
+  return layout_.pieces(whole_, true);
+}
+
+}  // namespace rankine

@@ -1,0 +1,64 @@
+#pragma once
+#include <vector>
+
+#include "comm/communicator.h"
+#include "ops/ops.h"
+#include "state/param_layout.h"
+#include "state/zero_plan.h"
+#include "tensor/arena.h"
+
+namespace rankine {
+
+// Gradients on their way from backward to their owners. Sums over ranks follow the communicator's
+// tree. Over micro-batches they run on, or with `strict` follow a tree too: micro-batch t of rank r
+// is leaf t * ranks + r of one balanced tree, whatever the number of ranks.
+class GradientSums {
+ public:
+  struct Setup {
+    ZeroPlan zero = {};
+    int micros = 1;
+    bool strict = false;
+  };
+  GradientSums(const ParamLayout& layout, const Setup& setup, Communicator& data);
+
+  // Whether gradients leave for their owners after every micro-batch, otherwise once a step.
+  bool every_micro() const { return setup_.strict || reduces_every_micro(setup_.zero); }
+  // Whether a block's gradients lie in a pool that blocks take turns in.
+  bool pooled() const { return setup_.zero.grads == Held::shard; }
+  void reserve_pool(int64_t bytes) { pool_bytes_ = bytes; }
+  void add_to(MemoryPlan& plan) const;
+  void bind(Arena& arena, Ops& ops);
+
+  // The memory a block's gradients are written to: f32 [block elements]. Waits for reductions that
+  // still read it. `offset` is into the pool, in bytes.
+  Tensor begin(size_t block, int64_t offset);
+  void reduce(size_t block);  // starts
+  void finish();              // waits for all reductions; results() are then complete
+  Tensor result(size_t block) const;  // this rank's shard, f32
+  std::vector<NamedTensor> pieces() const;
+
+ private:
+  struct Pending {
+    size_t block;
+    Work work;
+    Tensor whole, own;  // what is read; where this rank's sum arrives
+    int micro;
+  };
+  int levels() const;  // of accumulators
+  Tensor accumulator(int level, size_t block) const;
+  void settle(Pending& pending);
+  void settle_overlapping(const Tensor& memory);
+
+  const ParamLayout& layout_;
+  Setup setup_;
+  Communicator& data_;
+  int64_t pool_bytes_ = 0;
+  Ops* ops_ = nullptr;
+  Tensor whole_, pool_;
+  std::vector<Tensor> accumulators_;  // flat, owned order; the last holds the result
+  std::vector<Tensor> current_;       // per block: where its gradients are
+  std::vector<int> reduced_;          // per block: micro-batches of this step so far
+  std::vector<Pending> pending_;
+};
+
+}  // namespace rankine

@@ -1,0 +1,93 @@
+#include "training_run.h"
+
+// `rankine plan`: model states over the ZeRO stages, as a table and as JSON.
+namespace rankine::test {
+namespace {
+
+class Plan : public TrainingRun {
+ protected:
+  Json plan(std::vector<std::string> words) {
+    words.insert(words.begin(), "plan");
+    words.insert(words.end(), {"--json", at("plan.json")});
+    const Finished done = run(words);
+    EXPECT_EQ(done.code, 0) << done.err;
+    return done.code == 0 ? Json::parse(read_text(at("plan.json"))) : Json();
+  }
+};
+
+TEST_F(Plan, TheExampleOfTheZeroPaper) {
+  const Finished done = run({"plan", "--parameters", "7.5B", "--dp", "64"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  for (const char* text : {" 120 GB ", " 31.4 GB ", " 16.6 GB ", " 1.88 GB ", " 75 % ", " 64.00x "})
+    EXPECT_NE(done.out.find(text), std::string::npos) << text << "\n" << done.out;
+
+  const Json json = plan({"--parameters", "7.5e9", "--data-parallel", "64"});
+  EXPECT_EQ(json["parameters"], 7'500'000'000);
+  EXPECT_EQ(json["data_parallel"], 64);
+  EXPECT_EQ(json["optimizer_share"], 0.75);
+  ASSERT_EQ(json["zero"].size(), 4u);
+  const uint64_t totals[] = {120'000'000'000, 31'406'250'000, 16'640'625'000, 1'875'000'000};
+  for (size_t stage = 0; stage < 4; ++stage) {
+    const Json& row = json["zero"][stage];
+    EXPECT_EQ(row["stage"], stage);
+    EXPECT_EQ(row["total_bytes"], totals[stage]);
+    EXPECT_EQ(row["parameter_bytes"].get<uint64_t>() + row["gradient_bytes"].get<uint64_t>() +
+                  row["optimizer_bytes"].get<uint64_t>(),
+              totals[stage]);
+  }
+}
+
+TEST_F(Plan, AModelCountsItsParameters) {
+  const Finished inspected = run({"inspect", at("shape"), "--json"});
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  const int64_t parameters = Json::parse(inspected.out)["parameters"];
+  const Json json = plan({"--model", at("shape")});
+  EXPECT_EQ(json["parameters"], parameters);
+  for (const Json& row : json["zero"]) EXPECT_EQ(row["total_bytes"], 16 * parameters);
+}
+
+TEST_F(Plan, PrecisionsHoldWhatTrainingHereHolds) {
+  for (const auto& [precision, gradient, optimizer] :
+       {std::tuple{"f32", 4, 8}, {"bf16", 4, 12}, {"f16", 4, 12}}) {
+    const Json row = plan({"--parameters", "1000", "--precision", precision})["zero"][0];
+    EXPECT_EQ(row["gradient_bytes"], 1000 * gradient) << precision;
+    EXPECT_EQ(row["optimizer_bytes"], 1000 * optimizer) << precision;
+  }
+}
+
+TEST_F(Plan, TrafficCountsMicroBatches) {
+  const Json json = plan({"--parameters", "1000", "--dp", "4", "--accumulation", "8"});
+  const auto sent = [&](size_t stage) {
+    const Json& row = json["zero"][stage];
+    return std::pair{row["gradient_elements_sent"].get<double>(),
+                     row["parameter_elements_sent"].get<double>()};
+  };
+  EXPECT_EQ(sent(0), std::pair(1500.0, 0.0));
+  EXPECT_EQ(sent(1), std::pair(750.0, 750.0));
+  EXPECT_EQ(sent(2), std::pair(6000.0, 750.0));
+  EXPECT_EQ(sent(3), std::pair(6000.0, 12000.0));
+}
+
+TEST_F(Plan, WrongRequestsAreRefused) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refusals = {
+      {{}, "give either --model NAME or --parameters COUNT"},
+      {{"--model", "tiny", "--parameters", "1B"}, "not both"},
+      {{"--parameters", "many"}, "'many'"},
+      {{"--parameters", "1e30"}, "'1e30'"},
+      {{"--parameters", "0"}, "'0'"},
+      {{"--parameters", "7.5G"}, "'7.5G'"},
+      {{"--parameters", "nan"}, "'nan'"},
+      {{"--parameters", "1B", "--dp", "0"}, "data-parallel"},
+      {{"--model", "gtp2"}, "'gpt2'"}};
+  for (const auto& [more, says] : refusals) {
+    std::vector<std::string> words{"plan", "--json", at("plan.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = run(words);
+    EXPECT_EQ(done.code, 2) << says;
+    EXPECT_NE(done.err.find(says), std::string::npos) << done.err;
+  }
+  EXPECT_FALSE(fs::exists(home() / "plan.json"));
+}
+
+}  // namespace
+}  // namespace rankine::test
