@@ -1,31 +1,17 @@
-#include <algorithm>
-#include <cmath>
+#include "bench.h"
+
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/file.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "command.h"
 #include "model_source.h"
-#include "ops/timed_ops.h"
-#include "runtime/options.h"
 #include "runtime/peak.h"
-#include "runtime/process.h"
-#include "runtime/trainer.h"
 
 namespace rankine {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct BenchOptions {
-  std::string model = "gpt2", precision = "f32,bf16", instruction_set;
-  int64_t seq_length = 1024, micro_batch_size = 4, accumulation = 1, steps = 5, threads = 0;
-  uint64_t memory_limit = 0;
-  bool profile = false;
-  std::filesystem::path json;
-};
 
 OptionTable declare(BenchOptions& o) {
   OptionTable table;
@@ -45,6 +31,12 @@ OptionTable declare(BenchOptions& o) {
   table.bytes({"memory-limit"}, &o.memory_limit,
               "refuse to start when the plan needs more; 0: the machine's memory");
   table.path({"json"}, &o.json, "write the figures as JSON to this file");
+  declare_options(table, o.parallel);
+  table.heading("Communication");
+  table.texts({"collectives"}, &o.collectives,
+              "measure collectives of these sizes between --ranks instead of training steps, "
+              "against copying as many bytes",
+              "SIZE");
   return table;
 }
 
@@ -66,99 +58,6 @@ std::vector<DType> precisions(const std::string& list) {
   return out;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary) {
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  for (size_t i = 0; i < ids.size(); ++i)
-    ids[i] = static_cast<int32_t>(philox(random_key(1, "bench"), i)[0] %
-                                  static_cast<uint64_t>(vocabulary));
-  return ids;
-}
-
-// AdamW alone over all parameters, in bytes per second: 28 bytes an element, 30 with a 16-bit copy.
-double measure_adamw(Engine& engine, int rounds) {
-  std::vector<double> seconds;
-  Ops& ops = engine.executor().ops();
-  const AdamWStep step = adamw_step({}, 1, 0, 1);
-  for (int round = 0; round < rounds; ++round) {
-    const double start = monotonic_seconds();
-    engine.store().update(step);
-    ops.synchronize();
-    seconds.push_back(monotonic_seconds() - start);
-  }
-  const double bytes = engine.setup().compute == DType::f32 ? 28 : 30;
-  return bytes * static_cast<double>(engine.store().elements()) / median(seconds);
-}
-
-constexpr double peak_window_seconds = 2;
-
-struct StepFigures {
-  double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes;
-  uint64_t peak_bytes, planned_bytes, resident_bytes;
-  std::vector<TimedOps::Line> profile;
-};
-
-StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, DType dtype) {
-  const auto cpu_ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
-  TimedOps timed(*cpu_ops);
-  Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
-  const auto peak_ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
-  const Program program = accumulation_program(static_cast<int>(o.accumulation));
-  Engine engine(*ops, config,
-                {.shape = {o.micro_batch_size, o.seq_length},
-                 .compute = dtype,
-                 .purpose = Purpose::training,
-                 .positions = o.seq_length},
-                {.computations = program});
-  require_memory(engine.plan(), o.memory_limit > 0 ? o.memory_limit : physical_memory(),
-                 "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
-  engine.allocate();
-  engine.store().initialise(1);
-  Trainer trainer(engine.executor(), engine.store(), {{}, 1000, 1, dtype == DType::f16});
-  const int64_t tokens = o.micro_batch_size * o.seq_length * o.accumulation;
-  const std::vector<int32_t> ids = random_tokens(tokens + 1, config.vocabulary);
-  const auto count = static_cast<size_t>(tokens);
-  const std::span<const int32_t> inputs = std::span(ids).first(count),
-                                 targets = std::span(ids).subspan(1);
-  const double flops = training_flops_per_token(config, o.seq_length) * static_cast<double>(tokens);
-  std::vector<double> seconds, shares, peaks;
-  uint64_t resident = 0;
-  // A step is held against the products' mean rate over windows right before and after it, so that
-  // what disturbs the machine for seconds disturbs both.
-  const Product product = fastest_product(*peak_ops, dtype, 3);
-  double before = sustained_product_flops(*peak_ops, product, peak_window_seconds);
-  for (int64_t step = 1; step <= o.steps + 2; ++step) {
-    const double start = monotonic_seconds();
-    timed.reset();
-    trainer.step(step, inputs, targets);
-    const double taken = monotonic_seconds() - start;
-    if (step == 1) resident = resident_memory().now;
-    const double after = sustained_product_flops(*peak_ops, product, peak_window_seconds);
-    const double peak = 2 / (1 / before + 1 / after);
-    before = after;
-    if (step <= 2) continue;
-    seconds.push_back(taken);
-    peaks.push_back(peak);
-    shares.push_back(flops / taken / peak);
-  }
-  const std::vector<TimedOps::Line> profile = timed.lines();
-  return {median(seconds),
-          static_cast<double>(tokens) / median(seconds),
-          median(shares),
-          flops / std::ranges::min(seconds) / std::ranges::max(peaks),
-          median(peaks),
-          measure_adamw(engine, 7),
-          engine.arena().peak_bytes(),
-          engine.plan().peak_bytes(Tier::device),
-          resident,
-          profile};
-}
-
 void print_profile(const StepFigures& f) {
   for (const TimedOps::Line& line : f.profile)
     if (line.seconds > 0.0005 * f.seconds)
@@ -175,7 +74,90 @@ Json to_json(const StepFigures& f) {
           {"peak_bytes", f.peak_bytes},
           {"planned_bytes", f.planned_bytes},
           {"resident_bytes", f.resident_bytes},
+          {"most_resident_bytes", f.most_resident_bytes},
+          {"data_bytes_sent", f.data_bytes_sent},
           {"adamw_bytes_per_second", f.adamw_bytes}};
+}
+
+// Prints and notes the figures of every size.
+Json bench_collectives(const BenchOptions& o, const Rank& rank) {
+  const bool speaks = rank.world.rank() == 0;
+  Json json;
+  if (speaks)
+    fmt::print(
+        "{} ranks: {}\nmilliseconds, and the time of copying as many bytes over it\n"
+        "{:>10} {:>9} {:>17} {:>17} {:>17} {:>22}\n",
+        rank.world.size(), rank.world.description(), "size", "copy", "all_reduce", "reduce_scatter",
+        "all_gather", "all_reduce bf16 (x)");
+  for (const std::string& text : o.collectives) {
+    const CollectiveFigures f = measure_collectives(parse_bytes(text, "--collectives"), rank);
+    const auto cell = [&](double seconds) {
+      return fmt::format("{:.2f} ({:.0f} %)", 1e3 * seconds, 100 * f.copy / seconds);
+    };
+    if (speaks)
+      fmt::print("{:>10} {:>9.2f} {:>17} {:>17} {:>17} {:>22}\n", format_bytes(f.bytes),
+                 1e3 * f.copy, cell(f.all_reduce), cell(f.reduce_scatter), cell(f.all_gather),
+                 fmt::format("{:.2f} ({:.2f} x)", 1e3 * f.all_reduce_bf16,
+                             f.all_reduce / f.all_reduce_bf16));
+    std::fflush(stdout);
+    json.push_back({{"bytes", f.bytes},
+                    {"copy_seconds", f.copy},
+                    {"all_reduce_seconds", f.all_reduce},
+                    {"reduce_scatter_seconds", f.reduce_scatter},
+                    {"all_gather_seconds", f.all_gather},
+                    {"all_reduce_bf16_seconds", f.all_reduce_bf16}});
+  }
+  return json;
+}
+
+void print_machine(const BenchOptions& o, const ModelConfig& config, const Rank& rank,
+                   const Ops& ops, double bandwidth) {
+  fmt::print(
+      "machine    {}\nbandwidth  {:.1f} GB/s (4 streams read, 3 written)\nmodel      {}\n"
+      "work       {} x {} tokens, accumulation {}{}\n",
+      ops.description(), bandwidth / 1e9, model_line(config), o.micro_batch_size, o.seq_length,
+      o.accumulation,
+      rank.world.size() > 1 ? fmt::format(", {} data-parallel ranks, ZeRO stage {}",
+                                          rank.world.size(), o.parallel.zero)
+                            : "");
+}
+
+Json bench_training(const BenchOptions& o, const ModelConfig& config,
+                    const std::vector<DType>& dtypes, const Rank& rank) {
+  const bool speaks = rank.world.rank() == 0;
+  const auto ops = make_cpu_ops(rank.threads, o.instruction_set);
+  const double bandwidth = measure_stream_bytes(ops->threads(), 7);
+  if (speaks) print_machine(o, config, rank, *ops, bandwidth);
+  Json json;
+  json["machine"] = {{"description", ops->description()},
+                     {"threads", ops->threads()},
+                     {"ranks", rank.world.size()},
+                     {"bandwidth_bytes_per_second", bandwidth}};
+  json["work"] = {{"model", o.model},
+                  {"seq_length", o.seq_length},
+                  {"micro_batch_size", o.micro_batch_size},
+                  {"accumulation", o.accumulation},
+                  {"zero", o.parallel.zero},
+                  {"steps", o.steps}};
+  for (const DType dtype : dtypes) {
+    const StepFigures f = measure_training(o, config, dtype, rank);
+    const std::string name(dtype_name(dtype));
+    json["matmul_flops"][name] = f.peak_flops;
+    json["train"][name] = to_json(f);
+    if (!speaks) continue;
+    fmt::print(
+        "{:<5} peak {:.1f} GFLOP/s | step {:.3f} s | {:.0f} tokens/s | MFU {:.1f} % (fastest "
+        "step against highest peak {:.1f} %) | AdamW "
+        "{:.1f} GB/s = {:.0f} % of bandwidth | plan {} | resident {} ({:+.1f} %)\n",
+        name, f.peak_flops / 1e9, f.seconds, f.tokens_per_second, 100 * f.mfu,
+        100 * f.mfu_undisturbed, f.adamw_bytes / 1e9, 100 * f.adamw_bytes / bandwidth,
+        format_bytes(f.planned_bytes), format_bytes(f.most_resident_bytes),
+        100 * (static_cast<double>(f.most_resident_bytes) / static_cast<double>(f.planned_bytes) -
+               1));
+    print_profile(f);
+    std::fflush(stdout);
+  }
+  return json;
 }
 
 }  // namespace
@@ -190,42 +172,16 @@ int run_bench(const Arguments& arguments) {
   }
   const std::vector<DType> dtypes = precisions(o.precision);
   const ModelConfig config = open_model(o.model).config;
+  for (const std::string& size : o.collectives) parse_bytes(size, "--collectives");
   require(o.seq_length <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", o.seq_length, config.positions);
-  const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
-  const double bandwidth = measure_stream_bytes(ops->threads(), 7);
-  fmt::print(
-      "machine    {}\nbandwidth  {:.1f} GB/s (4 streams read, 3 written)\nmodel      {}\n"
-      "work       {} x {} tokens, accumulation {}\n",
-      ops->description(), bandwidth / 1e9, model_line(config), o.micro_batch_size, o.seq_length,
-      o.accumulation);
-  Json json;
-  json["machine"] = {{"description", ops->description()},
-                     {"threads", ops->threads()},
-                     {"bandwidth_bytes_per_second", bandwidth}};
-  json["work"]["model"] = o.model;
-  json["work"]["seq_length"] = o.seq_length;
-  json["work"]["micro_batch_size"] = o.micro_batch_size;
-  json["work"]["accumulation"] = o.accumulation;
-  json["work"]["steps"] = o.steps;
-  for (const DType dtype : dtypes) {
-    const StepFigures f = measure_training(o, config, dtype);
-    const std::string name(dtype_name(dtype));
-    json["matmul_flops"][name] = f.peak_flops;
-    json["train"][name] = to_json(f);
-    fmt::print(
-        "{:<5} peak {:.1f} GFLOP/s | step {:.3f} s | {:.0f} tokens/s | MFU {:.1f} % (fastest "
-        "step against highest peak {:.1f} %) | AdamW "
-        "{:.1f} GB/s = {:.0f} % of bandwidth | plan {} | resident {} ({:+.1f} %)\n",
-        name, f.peak_flops / 1e9, f.seconds, f.tokens_per_second, 100 * f.mfu,
-        100 * f.mfu_undisturbed, f.adamw_bytes / 1e9, 100 * f.adamw_bytes / bandwidth,
-        format_bytes(f.planned_bytes), format_bytes(f.resident_bytes),
-        100 * (static_cast<double>(f.resident_bytes) / static_cast<double>(f.planned_bytes) - 1));
-    print_profile(f);
-    std::fflush(stdout);
-  }
-  if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
-  return 0;
+  return on_ranks(o.parallel, o.threads, "bench", arguments, [&](const Rank& rank) {
+    const Json json = o.collectives.empty() ? bench_training(o, config, dtypes, rank)
+                                            : bench_collectives(o, rank);
+    if (!o.json.empty() && rank.world.rank() == 0)
+      write_text_atomically(o.json, json.dump(2) + "\n");
+    return 0;
+  });
 }
 
 }  // namespace rankine

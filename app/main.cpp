@@ -1,10 +1,13 @@
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/launch.h"
 #include "command.h"
 
 namespace rankine {
@@ -58,7 +61,18 @@ int run(const Arguments& arguments) {
        near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
 }
 
+// All ranks under a launcher meet the same fault: the first speaks, and its end is that of the
+// others.
+void let_first_rank_speak() {
+  try {
+    const std::optional<Launched> launched = launched_environment();
+    if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  } catch (const Error&) {  // an environment that contradicts itself is what will be reported
+  }
+}
+
 int report(std::string_view message, ErrorKind kind) {
+  let_first_rank_speak();
   fmt::print(stderr, "rankine: {}{}\n", kind == ErrorKind::internal ? "internal error: " : "",
              message);
   return static_cast<int>(kind);

@@ -81,9 +81,11 @@ std::unique_ptr<World> connect(const std::optional<Launched>& launched,
 int report(World* world, const MeshShape& mesh, const Error& error) {
   // When all ranks meet the same fault, the first speaks for all before the others do.
   if (world != nullptr && world->rank() != 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  const std::string place =
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  std::string place =
       world != nullptr && world->size() > 1 ? place_of(mesh, world->rank()) + ": " : "";
+  // What waits for another rank says so itself.
+  if (std::string_view(error.what()).starts_with(place.substr(0, place.rfind(':')))) place = "";
   fmt::print(stderr, "rankine: {}{}{}\n", place,
              error.kind() == ErrorKind::internal ? "internal error: " : "", error.what());
   std::fflush(stderr);
@@ -96,16 +98,18 @@ int report(World* world, const MeshShape& mesh, const Error& error) {
 int on_ranks(const ParallelOptions& options, int64_t threads, const std::string& command,
              const Arguments& arguments, const std::function<int(const Rank&)>& body) {
   const std::optional<Launched> launched = launched_environment();
-  const int world_size = launched ? launched->ranks : std::max<int>(1, static_cast<int>(options.ranks));
+  const int world_size =
+      launched ? launched->ranks : std::max<int>(1, static_cast<int>(options.ranks));
   require(!launched || options.ranks == 0 || options.ranks == launched->ranks, ErrorKind::usage,
           "--ranks {} but {} started {}; leave --ranks out under a launcher", options.ranks,
           launched ? launched->by : "", world_size);
   const MeshShape mesh = mesh_of(options, world_size);
   if (!launched && world_size > 1) {
-    require(built_with_mpi(), ErrorKind::environment,
-            "--ranks {}: this rankine was built without MPI; install libopenmpi-dev and openmpi-bin "
-            "and build again",
-            world_size);
+    require(
+        built_with_mpi(), ErrorKind::environment,
+        "--ranks {}: this rankine was built without MPI; install libopenmpi-dev and openmpi-bin "
+        "and build again",
+        world_size);
     std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(),
                                    command};
     words.insert(words.end(), arguments.begin(), arguments.end());

@@ -1,8 +1,8 @@
 #pragma once
 #include <functional>
 
-#include "command.h"
 #include "comm/world.h"
+#include "command.h"
 #include "runtime/options.h"
 
 namespace rankine {
@@ -10,9 +10,9 @@ namespace rankine {
 // What one rank of a job works with.
 struct Rank {
   World& world;
-  int threads;         // to compute with
-  int local_ranks;     // of this host, itself among them
-  std::string machine; // a line for people: "host a, processors 0-1, 2 threads"
+  int threads;          // to compute with
+  int local_ranks;      // of this host, itself among them
+  std::string machine;  // a line for people: "host a, processors 0-1, 2 threads"
 };
 
 // Runs `body` on every rank of the job: those that a launcher started, those that --ranks asks for,

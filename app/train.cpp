@@ -145,8 +145,8 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   const SampleOrder order({data.count(), static_cast<uint64_t>(o.run.seq_length),
                            static_cast<uint64_t>(o.run.global_batch_size),
                            o.data.validation_fraction, o.run.seed});
-  const Loader loader(data, order,
-                      {o.run.global_batch_size, o.run.micro_batch_size, ranks.rank(), ranks.size()});
+  const Loader loader(
+      data, order, {o.run.global_batch_size, o.run.micro_batch_size, ranks.rank(), ranks.size()});
 
   const StepSetup step = step_setup(o, loader.micros(), &ranks);
   Engine engine(*ops, config, training_setup(o, o.run.micro_batch_size, dtype), step);

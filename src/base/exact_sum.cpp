@@ -62,7 +62,9 @@ double ExactSum::value() const {
   }
   int top = digits - 1;
   while (top > 0 && number[static_cast<size_t>(top)] == 0) --top;
-  const auto digit = [&](int i) { return i < 0 ? 0 : static_cast<uint64_t>(number[static_cast<size_t>(i)]); };
+  const auto digit = [&](int i) {
+    return i < 0 ? 0 : static_cast<uint64_t>(number[static_cast<size_t>(i)]);
+  };
   if (digit(top) == 0) return 0;
   // The leading 64 bits, the last of them set when anything non-zero follows.
   const int zeros = std::countl_zero(digit(top)) - digit_bits;

@@ -78,11 +78,15 @@ struct Loops {
   [[gnu::target("avx2")]] static void widen2(const void* in, void* out, int64_t n) {
     widen_body(in, out, n);
   }
-  static void widen1(const void* in, void* out, int64_t n) { widen_body(in, out, n); }
+  static void widen1(const void* in, void* out, int64_t n) {
+    widen_body(in, out, n);
+  }
   [[gnu::target("avx2")]] static void narrow2(const void* in, void* out, int64_t n) {
     narrow_body(in, out, n);
   }
-  static void narrow1(const void* in, void* out, int64_t n) { narrow_body(in, out, n); }
+  static void narrow1(const void* in, void* out, int64_t n) {
+    narrow_body(in, out, n);
+  }
   template <class In>
   [[gnu::target("avx2")]] static void fold2(const void* a, const void* b, void* out, int64_t n) {
     fold_body<In>(a, b, out, n);

@@ -9,9 +9,9 @@
 namespace rankine {
 
 struct Combine {
-  DType sum;                                                      // type of accumulators
-  void (*widen)(const void* in, void* out, int64_t count);        // wire -> sum
-  void (*narrow)(const void* in, void* out, int64_t count);       // sum -> wire, rounds once
+  DType sum;                                                 // type of accumulators
+  void (*widen)(const void* in, void* out, int64_t count);   // wire -> sum
+  void (*narrow)(const void* in, void* out, int64_t count);  // sum -> wire, rounds once
   void (*fold_wire)(const void* a, const void* in, void* out, int64_t count);  // sum, wire -> sum
   void (*fold)(const void* a, const void* b, void* out, int64_t count);        // sum, sum -> sum
 };

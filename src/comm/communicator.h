@@ -46,7 +46,8 @@ class Communicator {
 
   // x becomes the reduction over the ranks.
   virtual Work all_reduce(Tensor x, Reduction reduction, std::string_view tag) = 0;
-  // out [n] = this rank's part of the sum of everyone's in [size * n]; `out` may be that part of in.
+  // out [n] = this rank's part of the sum of everyone's in [size * n]; `out` may be that part of
+  // in.
   virtual Work reduce_scatter(const Tensor& in, Tensor out, std::string_view tag) = 0;
   // out [size * n] = everyone's in [n], in order; `in` may be this rank's part of out.
   virtual Work all_gather(const Tensor& in, Tensor out, std::string_view tag) = 0;

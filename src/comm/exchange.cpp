@@ -73,7 +73,8 @@ void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
 
 void LinkGroup::Exchange::report_silence(int peer) const {
   fail(ErrorKind::environment,
-       "{} waits in {} #{} '{}' ({} bytes) for {}, which has sent nothing for {:g} s; it is stopped, "
+       "{} waits in {} #{} '{}' ({} bytes) for {}, which has sent nothing for {:g} s; it is "
+       "stopped, "
        "cut off or stuck (--comm-timeout sets the limit)",
        group_.settings_.place(group_.rank_), call_.name, call_.header.sequence, call_.header.tag,
        call_.header.bytes, group_.settings_.place(peer), group_.settings_.timeout_seconds);
@@ -140,8 +141,7 @@ void LinkGroup::Exchange::hear(int peer) {
 }
 
 void LinkGroup::Exchange::agree() {
-  for (int step = 1; step < group_.size_; ++step)
-    announce((group_.rank_ + step) % group_.size_);
+  for (int step = 1; step < group_.size_; ++step) announce((group_.rank_ + step) % group_.size_);
   for (int step = 1; step < group_.size_; ++step)
     hear((group_.rank_ + group_.size_ - step) % group_.size_);
 }

@@ -91,8 +91,14 @@ class LinkGroup final : public Communicator {
     OperationHeader header;
     const char* name;
   };
-  enum Kind : uint32_t { kind_all_reduce, kind_reduce_scatter, kind_all_gather, kind_broadcast,
-                         kind_transfer, kind_barrier };
+  enum Kind : uint32_t {
+    kind_all_reduce,
+    kind_reduce_scatter,
+    kind_all_gather,
+    kind_broadcast,
+    kind_transfer,
+    kind_barrier
+  };
   Call call(Kind kind, const Tensor& x, int64_t bytes, std::string_view tag, uint64_t sequence);
   void count(int64_t bytes) { bytes_sent_ += static_cast<uint64_t>(bytes); }
   Work collective(const Call& call, std::function<void(Exchange&)> run);
@@ -100,8 +106,8 @@ class LinkGroup final : public Communicator {
   int rank_, size_;
   GroupLinks links_;
   GroupSettings settings_;
-  std::vector<std::byte> scratch_;  // of reductions
-  std::vector<std::byte> gathered_; // of small all_reduces
+  std::vector<std::byte> scratch_;   // of reductions
+  std::vector<std::byte> gathered_;  // of small all_reduces
   uint64_t bytes_sent_ = 0;
   uint64_t sequence_ = 0;
   std::vector<uint64_t> sends_, receives_;

@@ -8,7 +8,11 @@
 // Rank <-> coordinate arithmetic over the axes of hybrid parallelism; knows no communicator.
 namespace rankine {
 
-enum class Axis : uint8_t { pipeline, data, tensor };  // outermost first: tensor ranks are neighbours
+enum class Axis : uint8_t {
+  pipeline,
+  data,
+  tensor
+};  // outermost first: tensor ranks are neighbours
 inline constexpr std::array axis_names{"pipeline", "data", "tensor"};
 
 struct MeshShape {

@@ -16,7 +16,7 @@ class SharedMemory {
   }
   ~SharedMemory();
 
-  static SharedMemory create(size_t bytes);  // zeros; empty when the system refuses
+  static SharedMemory create(size_t bytes);      // zeros; empty when the system refuses
   static SharedMemory of_threads(size_t bytes);  // zeros, of this process alone
   // Another process's; empty when it cannot be reached.
   static SharedMemory open_of(int pid, int descriptor, size_t bytes);

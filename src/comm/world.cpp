@@ -59,7 +59,10 @@ std::vector<std::string> all_gather_texts(Communicator& group, const std::string
   const auto longest = static_cast<size_t>(*std::ranges::max_element(lengths));
   std::vector<char> padded(longest), all(longest * ranks);
   std::memcpy(padded.data(), text.data(), text.size());
-  group.all_gather(view(padded.data(), DType::u8, longest), view(all.data(), DType::u8, all.size()), tag).wait();
+  group
+      .all_gather(view(padded.data(), DType::u8, longest), view(all.data(), DType::u8, all.size()),
+                  tag)
+      .wait();
   std::vector<std::string> out;
   for (size_t r = 0; r < ranks; ++r)
     out.emplace_back(all.data() + r * longest, static_cast<size_t>(lengths[r]));

@@ -32,6 +32,7 @@ class Engine {
   const ModelConfig& config() const { return model_.config; }
   const ExecutorSetup& setup() const { return setup_; }
   ParamStore& store() { return store_; }
+  const ParamStore& store() const { return store_; }
   Executor& executor() { return executor_; }
   const Arena& arena() const { return *arena_; }
 

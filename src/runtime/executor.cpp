@@ -68,7 +68,8 @@ void Executor::set_training(BlockRun& run, const StepInputs& inputs, int micro) 
   run.training = true;
   run.gradient_scale = static_cast<float>(inputs.gradient_scale);
   run.seed = inputs.seed;
-  run.dropout_stream = (inputs.step << 16) + static_cast<uint64_t>(micro * inputs.ranks + inputs.rank);
+  run.dropout_stream =
+      (inputs.step << 16) + static_cast<uint64_t>(micro * inputs.ranks + inputs.rank);
 }
 
 void Executor::forward(const StepInputs& inputs, const Action& action) {

@@ -23,7 +23,8 @@ struct StepInputs {
   std::span<const int32_t> ids, targets;  // [micros * B * T]; targets < 0 are ignored
   double gradient_scale = 1;              // loss scale / global number of valid tokens
   uint64_t seed = 0, step = 0;
-  int rank = 0, ranks = 1;  // of the data axis: micro-batch m is number m * ranks + rank of the step
+  int rank = 0,
+      ranks = 1;  // of the data axis: micro-batch m is number m * ranks + rank of the step
 };
 
 // Runs step programs over a model's blocks with memory from one arena; the order of work is the

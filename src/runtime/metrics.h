@@ -18,12 +18,14 @@ struct StepMetrics {
 
 // One JSON object per step and line: step, loss, grad_norm, lr, tokens, seconds, tokens_per_second,
 // mfu, loss_scale, skipped, memory {planned, arena_peak, rss} of the first rank, ranks, bytes_sent
-// {data} by the first rank, and validation_loss where there was one. Fields are added over time, none changes its meaning.
+// {data} by the first rank, and validation_loss where there was one. Fields are added over time,
+// none changes its meaning.
 std::string metrics_line(const StepMetrics& metrics);
 
 class MetricsFile {
  public:
-  // An empty path writes nothing. Keeps the lines of steps up to `after_step` of an existing file and drops the later ones.
+  // An empty path writes nothing. Keeps the lines of steps up to `after_step` of an existing file
+  // and drops the later ones.
   MetricsFile(const std::filesystem::path& path, int64_t after_step);
   void write(const StepMetrics& metrics);  // Error{environment} or {resource} when it fails
 

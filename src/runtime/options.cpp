@@ -59,7 +59,8 @@ void declare_options(OptionTable& table, RunOptions& o) {
   table.integer({"log-interval"}, &o.log_interval, "steps between log lines", {.least = 1});
   table.path({"metrics"}, &o.metrics,
              "file of one JSON object per step; empty: metrics.jsonl in the run's folder");
-  for (const char* name : {"output", "resume", "metrics"}) table.do_not_store(name);
+  // The stored batch is that of all ranks: on another number of them the same run accumulates anew.
+  for (const char* name : {"output", "resume", "metrics", "accumulation"}) table.do_not_store(name);
 }
 
 void declare_options(OptionTable& table, ParallelOptions& o) {
@@ -85,7 +86,8 @@ void declare_options(OptionTable& table, ParallelOptions& o) {
              {.least = 0});
   table.flag({"shared-memory"}, &o.shared_memory,
              "between the ranks of a host; otherwise everything goes over MPI");
-  for (const char* name : {"ranks", "comm-timeout", "shared-memory"}) table.do_not_store(name);
+  for (const char* name : {"ranks", "data-parallel", "comm-timeout", "shared-memory"})
+    table.do_not_store(name);
 }
 
 MeshShape mesh_of(const ParallelOptions& o, int world) {

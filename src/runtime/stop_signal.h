@@ -2,8 +2,9 @@
 
 namespace rankine {
 
-// While this object lives, SIGINT, SIGTERM and SIGUSR1 (which launchers pass on) only set a flag, so that the step loop can finish its
-// step, save and leave; a second signal ends the process at once. One at a time.
+// While this object lives, SIGINT, SIGTERM and SIGUSR1 (which launchers pass on) only set a flag,
+// so that the step loop can finish its step, save and leave; a second signal ends the process at
+// once. One at a time.
 class StopSignal {
  public:
   StopSignal();

@@ -134,8 +134,9 @@ double TrainLoop::validate() {
                                               std::span(targets_).first(count), shape));
     tokens += rows * shape.tokens;
   }
-  ranks.all_reduce({sum.parts().data(), DType::i64, Shape{ExactSum::size}}, Reduction::sum,
-                   "validation loss")
+  ranks
+      .all_reduce({sum.parts().data(), DType::i64, Shape{ExactSum::size}}, Reduction::sum,
+                  "validation loss")
       .wait();
   ranks.all_reduce({&tokens, DType::i64, Shape{1}}, Reduction::sum, "validation tokens").wait();
   return sum.value() / static_cast<double>(std::max<int64_t>(1, tokens));

@@ -24,8 +24,9 @@ struct TrainLoopParts {
   double peak_flops = 0;  // measured, of the run's dtype, by all ranks together
 };
 
-// Steps, log lines, metrics, validations and checkpoints of one run, from `state.step` on. All ranks
-// go through it together; the first alone writes metrics, and what it says decides when to stop.
+// Steps, log lines, metrics, validations and checkpoints of one run, from `state.step` on. All
+// ranks go through it together; the first alone writes metrics, and what it says decides when to
+// stop.
 class TrainLoop {
  public:
   TrainLoop(TrainLoopParts parts, RunState state);

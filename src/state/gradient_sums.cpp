@@ -21,11 +21,13 @@ int GradientSums::levels() const {
 
 void GradientSums::add_to(MemoryPlan& plan) const {
   if (pooled())
-    plan.add({"gradient pool", "gradients", static_cast<uint64_t>(pool_bytes_)});
+    plan.add({"gradient pool", "gradients under way", static_cast<uint64_t>(pool_bytes_)});
   else
     plan.add({"gradients", "gradients", static_cast<uint64_t>(layout_.elements()) * 4});
+  // The last accumulator is where a shard of gradients stays; others exist for strict sums.
   for (int level = 0; level < levels(); ++level)
-    plan.add({fmt::format("gradient sums {}", level), "gradients",
+    plan.add({fmt::format("gradient sums {}", level),
+              pooled() && level + 1 == levels() ? "gradients" : "gradient sums",
               static_cast<uint64_t>(layout_.owned()) * 4});
 }
 
@@ -36,8 +38,8 @@ void GradientSums::bind(Arena& arena, Ops& ops) {
   else
     whole_ = arena.take("gradients", DType::f32, Shape{layout_.elements()});
   for (int level = 0; level < levels(); ++level)
-    accumulators_.push_back(arena.take(fmt::format("gradient sums {}", level), DType::f32,
-                                       Shape{layout_.owned()}));
+    accumulators_.push_back(
+        arena.take(fmt::format("gradient sums {}", level), DType::f32, Shape{layout_.owned()}));
   for (size_t b = 0; b < current_.size() && !pooled(); ++b)
     current_[b] = whole_.range(layout_.blocks()[b].offset, layout_.blocks()[b].elements);
 }
@@ -76,8 +78,8 @@ void GradientSums::reduce(size_t block) {
     pending.work = data_.all_reduce(whole, Reduction::sum, tag);
   } else {
     // The only or first contribution goes where it stays; later ones come to lie in the pool.
-    const bool stays = !accumulators_.empty() && pending.micro == 0 &&
-                       (!setup_.strict || setup_.micros == 1);
+    const bool stays =
+        !accumulators_.empty() && pending.micro == 0 && (!setup_.strict || setup_.micros == 1);
     pending.own = stays ? result(block) : whole.range(data_.rank() * b.shard, b.shard);
     pending.work = data_.reduce_scatter(whole, pending.own, tag);
   }

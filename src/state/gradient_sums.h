@@ -32,8 +32,8 @@ class GradientSums {
   // The memory a block's gradients are written to: f32 [block elements]. Waits for reductions that
   // still read it. `offset` is into the pool, in bytes.
   Tensor begin(size_t block, int64_t offset);
-  void reduce(size_t block);  // starts
-  void finish();              // waits for all reductions; results() are then complete
+  void reduce(size_t block);          // starts
+  void finish();                      // waits for all reductions; results() are then complete
   Tensor result(size_t block) const;  // this rank's shard, f32
   std::vector<NamedTensor> pieces() const;
 

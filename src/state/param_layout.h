@@ -25,12 +25,12 @@ class ParamLayout {
     bool decay;  // weight decay applies
   };
   struct BlockLayout {
-    int64_t offset = 0, elements = 0;       // with padding
-    int64_t owned_offset = 0, shard = 0;    // of this rank's shard within what it owns
-    std::vector<size_t> groups;             // its groups, then the tied one if there is one
+    int64_t offset = 0, elements = 0;     // with padding
+    int64_t owned_offset = 0, shard = 0;  // of this rank's shard within what it owns
+    std::vector<size_t> groups;           // its groups, then the tied one if there is one
     size_t own_groups = 0;
-    std::vector<Range> ranges;              // of this rank's shard, in owned order
-    std::vector<Range> padding;             // elements of no parameter, from the block's begin
+    std::vector<Range> ranges;   // of this rank's shard, in owned order
+    std::vector<Range> padding;  // elements of no parameter, from the block's begin
   };
 
   // `owners` ranks own shards of each block; this one is `owner`.

@@ -45,12 +45,12 @@ void ParamStore::add_to(MemoryPlan& plan) const {
   plan.add({"weights", copies() ? "master weights" : "parameters",
             (weights_whole() ? whole : owned) * 4});
   if (copies())
-    plan.add({"parameters", "parameters",
-              (params_whole() ? whole : owned) *
-                  static_cast<uint64_t>(dtype_bytes(setup_.compute))});
+    plan.add(
+        {"parameters", "parameters",
+         (params_whole() ? whole : owned) * static_cast<uint64_t>(dtype_bytes(setup_.compute))});
   if (!params_whole())
-    plan.add({"gathered parameters", "gathered parameters",
-              static_cast<uint64_t>(gathered_bytes_)});
+    plan.add(
+        {"gathered parameters", "gathered parameters", static_cast<uint64_t>(gathered_bytes_)});
   if (setup_.purpose == Purpose::inference) return;
   sums_.add_to(plan);
   plan.add({"momentum", "optimizer states", owned * 4});
@@ -72,8 +72,7 @@ void ParamStore::bind(Arena& arena, Ops& ops) {
   }
   for (size_t b = 0; b < views_.size(); ++b) {
     const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    if (params_whole())
-      show(b, computed_.range(block.offset, block.elements), &BlockViews::params);
+    if (params_whole()) show(b, computed_.range(block.offset, block.elements), &BlockViews::params);
     if (setup_.purpose == Purpose::training && !sums_.pooled())
       show(b, sums_.begin(b, 0), &BlockViews::grads);
   }

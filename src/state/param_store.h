@@ -27,8 +27,7 @@ struct StoreSetup {
 // variance (f32), each whole or this rank's shard as ZeroPlan says. Padding stays zero.
 class ParamStore {
  public:
-  ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup,
-             Communicator& data);
+  ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup, Communicator& data);
 
   // Bytes of the pool that gathered parameters take turns in, and of the one for gradients on
   // their way to their owners; before add_to.
@@ -45,10 +44,10 @@ class ParamStore {
   // ---- during a step, per block, in the order of the step program
   void gather(size_t block, int64_t offset);  // starts; `offset`: into the pool, bytes
   void release(size_t block);
-  void refresh(size_t block);                // starts collecting the updated parameters
-  void wait_parameters(size_t block);        // of this block alone
+  void refresh(size_t block);                          // starts collecting the updated parameters
+  void wait_parameters(size_t block);                  // of this block alone
   void begin_gradients(size_t block, int64_t offset);  // where they are written from now on
-  void reduce(size_t block);                 // starts
+  void reduce(size_t block);                           // starts
   void finish_reductions() { sums_.finish(); }
   // Views in the order a block's BlockRun wants them.
   std::span<const Tensor> params(size_t block) const { return views_[block].params; }

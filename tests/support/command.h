@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,19 +22,28 @@ struct Finished {
   std::string out, err;
 };
 
+// How a process is started, other than plainly.
+struct Start {
+  std::vector<std::string> words{RANKINE_BINARY};  // the program, found in PATH, and what precedes
+  std::function<void()> prepare;                   // called in the new process before it begins
+};
+
 // One running process with its outputs in files of `folder`.
 class Command {
  public:
-  Command(const std::filesystem::path& folder, const std::vector<std::string>& arguments)
+  Command(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
+          const Start& start = {})
       : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
-    std::vector<char*> words{const_cast<char*>(RANKINE_BINARY)};
+    std::vector<char*> words;
+    for (const std::string& word : start.words) words.push_back(const_cast<char*>(word.c_str()));
     for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     process_ = ::fork();
     if (process_ == 0) {
       redirect(out_, STDOUT_FILENO);
       redirect(err_, STDERR_FILENO);
-      ::execv(words[0], words.data());
+      if (start.prepare) start.prepare();
+      ::execvp(words[0], words.data());
       ::_exit(127);
     }
   }
@@ -46,11 +56,19 @@ class Command {
     }
   }
 
+  pid_t process() const { return process_; }
+  std::string errors() const { return read_text(err_); }  // what it has printed there so far
   void send(int signal) const { ::kill(process_, signal); }
   bool running() const {
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT);
     return info.si_pid != process_;
+  }
+
+  bool ends_within(int seconds) const {
+    for (int i = 0; i < 50 * seconds && running(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return !running();
   }
 
   Finished wait() {
@@ -73,8 +91,8 @@ class Command {
 };
 
 inline Finished run_command(const std::filesystem::path& folder,
-                            const std::vector<std::string>& arguments) {
-  return Command(folder, arguments).wait();
+                            const std::vector<std::string>& arguments, const Start& start = {}) {
+  return Command(folder, arguments, start).wait();
 }
 
 }  // namespace rankine::test

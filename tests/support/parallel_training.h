@@ -29,6 +29,7 @@ struct Outcome {
   std::vector<double> losses, norms;
   std::map<std::string, std::vector<float>> weights;  // whole tensors
   std::vector<uint64_t> bytes_sent;                   // of the last step, per rank
+  int64_t elements = 0;                               // of all blocks, with padding
 };
 
 // Adds the pieces that one rank holds to whole tensors.
@@ -102,10 +103,9 @@ inline Outcome train_rank(Communicator& group, const Workload& work, const Layou
     const StepReport report = rank.step(step);
     out.losses.push_back(report.loss);
     out.norms.push_back(report.grad_norm);
-    for (size_t b = 0; b < rank.engine.step_plan().traits.size(); ++b)
-      rank.engine.store().wait_parameters(b);
     out.bytes_sent = {group.bytes_sent() - before};
   }
+  out.elements = rank.engine.store().elements();
   collect(rank.engine.store().weights(), *rank.ops, out.weights);
   EXPECT_EQ(rank.engine.arena().peak_bytes(), rank.engine.plan().peak_bytes(Tier::device));
   EXPECT_TRUE(rank.engine.arena().unused().empty());
@@ -122,6 +122,7 @@ inline Outcome train_as_threads(const Workload& work, const Layout& layout) {
     Outcome mine = train_rank(*mesh.data, work, layout);
     const std::lock_guard lock(mutex);
     joined.bytes_sent[static_cast<size_t>(mesh.rank)] = mine.bytes_sent[0];
+    joined.elements = mine.elements;
     if (joined.losses.empty()) {
       joined.losses = mine.losses;
       joined.norms = mine.norms;

@@ -5,7 +5,8 @@ namespace rankine {
 
 std::unique_ptr<World> make_mpi_world(const WorldSettings&) {
   fail(ErrorKind::environment,
-       "this rankine was built without MPI, so that it runs on one rank only; install libopenmpi-dev "
+       "this rankine was built without MPI, so that it runs on one rank only; install "
+       "libopenmpi-dev "
        "and build again");
 }
 

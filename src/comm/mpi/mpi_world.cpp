@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "comm/group.h"
-#include "comm/shared_memory.h"
 #include "comm/mpi/mpi_link.h"
+#include "comm/shared_memory.h"
 #include "comm/shared_ring.h"
 
 namespace rankine {
@@ -43,7 +43,9 @@ class MpiWorld final : public World {
  private:
   std::vector<SharedMemory> share_rings(const std::vector<int>& members, size_t slots);
   size_t place_in(const std::vector<int>& members, int owner, int to) const;
-  bool near(int peer) const { return nodes_[static_cast<size_t>(peer)] == nodes_[static_cast<size_t>(rank_)]; }
+  bool near(int peer) const {
+    return nodes_[static_cast<size_t>(peer)] == nodes_[static_cast<size_t>(rank_)];
+  }
   int agreed(int value) const;  // the least over all ranks
 
   WorldSettings settings_;
@@ -149,8 +151,8 @@ std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
           return *reinterpret_cast<SharedRing*>(files[owner].data() +
                                                 place * SharedRing::bytes(slots));
         };
-        lists[lane]->push_back(std::make_unique<SharedRingLink>(
-            ring(mine, members[m], lane), ring(m, rank_, in_lane), slots));
+        lists[lane]->push_back(std::make_unique<SharedRingLink>(ring(mine, members[m], lane),
+                                                                ring(m, rank_, in_lane), slots));
       } else {
         const int tag = id * lanes;
         lists[lane]->push_back(

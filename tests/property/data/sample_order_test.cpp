@@ -97,12 +97,11 @@ TEST(BatchShape, LayoutsTileTheGlobalBatch) {
     for (const int64_t micro_batch : {1, 2, 3, 4, 6, 12}) {
       if (24 % (degree * micro_batch) != 0) continue;
       std::vector<uint64_t> samples;
-      for (int64_t rank = 0; rank < degree; ++rank) {
-        const BatchShape shape{24, micro_batch, rank, degree};
-        for (int64_t micro = 0; micro < shape.micros(); ++micro)
+      for (int64_t micro = 0; micro < 24 / (degree * micro_batch); ++micro)
+        for (int64_t rank = 0; rank < degree; ++rank)
           for (int64_t row = 0; row < micro_batch; ++row)
-            samples.push_back(shape.sample(5, micro, row));
-      }
+            samples.push_back(
+                BatchShape{24, micro_batch, rank, degree}.sample(5, micro, row));
       ASSERT_EQ(samples.size(), 24U);
       for (size_t i = 0; i < 24; ++i) EXPECT_EQ(samples[i], 5 * 24 + i);
     }

@@ -90,8 +90,7 @@ inline void check_bf16(Communicator& c, int64_t count) {
     x[i] = from_float<Bf16>(all[static_cast<size_t>(c.rank())][i]);
   c.all_reduce(view(x.data(), DType::bf16, count), Reduction::sum, "bf16").wait();
   for (size_t i = 0; i < x.size(); ++i) {
-    for (size_t r = 0; r < column.size(); ++r)
-      column[r] = to_float(from_float<Bf16>(all[r][i]));
+    for (size_t r = 0; r < column.size(); ++r) column[r] = to_float(from_float<Bf16>(all[r][i]));
     const Bf16 expected = from_float<Bf16>(tree_sum(column, 0, column.size()));
     ASSERT_EQ(x[i].bits, c.size() == 1 ? from_float<Bf16>(all[0][i]).bits : expected.bits) << i;
   }

@@ -45,18 +45,17 @@ TEST(Loader, EveryLayoutHasTheSameGlobalBatch) {
   const SampleOrder order({.tokens = data.count(), .seq_length = 4, .global_batch = 12, .seed = 9});
   const auto global_batch = [&](int64_t degree, int64_t micro_batch) {
     Buffer all;
-    for (int64_t rank = 0; rank < degree; ++rank) {
-      const Loader loader(data, order,
-                          {.global_batch = 12,
-                           .micro_batch = micro_batch,
-                           .data_rank = rank,
-                           .data_degree = degree});
-      Buffer inputs(static_cast<size_t>(micro_batch * 4)), targets(inputs.size());
-      for (int64_t micro = 0; micro < loader.micros(); ++micro) {
+    Buffer inputs(static_cast<size_t>(micro_batch * 4)), targets(inputs.size());
+    for (int64_t micro = 0; micro < 12 / (degree * micro_batch); ++micro)
+      for (int64_t rank = 0; rank < degree; ++rank) {
+        const Loader loader(data, order,
+                            {.global_batch = 12,
+                             .micro_batch = micro_batch,
+                             .data_rank = rank,
+                             .data_degree = degree});
         loader.fill(7, micro, inputs.data(), targets.data());
         all.insert(all.end(), inputs.begin(), inputs.end());
       }
-    }
     return all;
   };
   const Buffer expected = global_batch(1, 12);

@@ -1,0 +1,43 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "ops/timed_ops.h"
+#include "ranks.h"
+#include "runtime/options.h"
+
+namespace rankine {
+
+struct BenchOptions {
+  std::string model = "gpt2", precision = "f32,bf16", instruction_set;
+  int64_t seq_length = 1024, micro_batch_size = 4, accumulation = 1, steps = 5, threads = 0;
+  uint64_t memory_limit = 0;
+  bool profile = false;
+  std::vector<std::string> collectives;  // sizes; when given nothing else is measured
+  ParallelOptions parallel;
+  std::filesystem::path json;
+};
+
+// Medians of training steps; of the first rank where nothing else is said.
+struct StepFigures {
+  double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes;
+  uint64_t peak_bytes, planned_bytes, resident_bytes, most_resident_bytes, data_bytes_sent;
+  std::vector<TimedOps::Line> profile;
+};
+// Every rank calls it; `peak_flops` and shares of it are of all ranks together.
+StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, DType dtype,
+                             const Rank& rank);
+
+// Times of collectives between the ranks against copying as many bytes, all ranks at once.
+struct CollectiveFigures {
+  uint64_t bytes = 0;  // of the whole tensor
+  // Seconds, medians.
+  double copy = 0, all_reduce = 0, reduce_scatter = 0, all_gather = 0, all_reduce_bf16 = 0;
+};
+CollectiveFigures measure_collectives(uint64_t bytes, const Rank& rank);
+
+double median(std::vector<double> values);
+
+}  // namespace rankine

@@ -1,0 +1,123 @@
+#include <algorithm>
+
+#include "base/random.h"
+#include "bench.h"
+#include "runtime/engine.h"
+#include "runtime/peak.h"
+#include "runtime/process.h"
+#include "runtime/trainer.h"
+
+namespace rankine {
+namespace {
+
+constexpr double peak_window_seconds = 2;
+
+std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<int32_t>(philox(random_key(1, "bench"), i)[0] %
+                                  static_cast<uint64_t>(vocabulary));
+  return ids;
+}
+
+// AdamW alone over all parameters, in bytes per second: 28 bytes an element, 30 with a 16-bit copy.
+double measure_adamw(Engine& engine, int rounds) {
+  std::vector<double> seconds;
+  Ops& ops = engine.executor().ops();
+  const AdamWStep step = adamw_step({}, 1, 0, 1);
+  for (int round = 0; round < rounds; ++round) {
+    const double start = monotonic_seconds();
+    engine.store().update(step);
+    ops.synchronize();
+    seconds.push_back(monotonic_seconds() - start);
+  }
+  const double bytes = engine.setup().compute == DType::f32 ? 28 : 30;
+  return bytes * static_cast<double>(engine.store().layout().owned()) / median(seconds);
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, DType dtype,
+                             const Rank& rank) {
+  const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
+  Communicator& ranks = *mesh.data;
+  const auto cpu_ops = make_cpu_ops(rank.threads, o.instruction_set);
+  TimedOps timed(*cpu_ops);
+  Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
+  const auto peak_ops = make_cpu_ops(rank.threads, o.instruction_set);
+  Engine engine(*ops, config,
+                {.shape = {o.micro_batch_size, o.seq_length},
+                 .compute = dtype,
+                 .purpose = Purpose::training,
+                 .positions = o.seq_length},
+                {.computations = accumulation_program(static_cast<int>(o.accumulation)),
+                 .zero = zero_stage(o.parallel.zero),
+                 .strict = o.parallel.strict,
+                 .bucket_bytes = static_cast<int64_t>(o.parallel.bucket_size),
+                 .data = &ranks});
+  require_memory(engine.plan(),
+                 o.memory_limit > 0 ? o.memory_limit
+                                    : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
+                 "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
+  engine.allocate();
+  engine.store().initialise(1);
+  Trainer trainer(engine.executor(), engine.store(), {{}, 1000, 1, dtype == DType::f16});
+  const int64_t tokens = o.micro_batch_size * o.seq_length * o.accumulation;
+  const std::vector<int32_t> ids = random_tokens(tokens + 1, config.vocabulary);
+  const auto count = static_cast<size_t>(tokens);
+  const std::span<const int32_t> inputs = std::span(ids).first(count),
+                                 targets = std::span(ids).subspan(1);
+  const double flops =
+      training_flops_per_token(config, o.seq_length) * static_cast<double>(tokens * ranks.size());
+  const auto total = [&](double value) {
+    ranks.all_reduce({&value, DType::f64, Shape{1}}, Reduction::sum, "figures").wait();
+    return value;
+  };
+  std::vector<double> seconds, shares, peaks;
+  uint64_t resident = 0, sent = 0;
+  // A step is held against the products' mean rate over windows right before and after it, so that
+  // what disturbs the machine for seconds disturbs both.
+  const Product product = fastest_product(*peak_ops, dtype, 3);
+  double before = total(sustained_product_flops(*peak_ops, product, peak_window_seconds));
+  for (int64_t step = 1; step <= o.steps + 2; ++step) {
+    ranks.barrier("step").wait();
+    const uint64_t sent_before = ranks.bytes_sent();
+    const double start = monotonic_seconds();
+    timed.reset();
+    trainer.step(step, inputs, targets);
+    for (size_t b = 0; b < engine.step_plan().traits.size(); ++b) engine.store().wait_parameters(b);
+    const double taken = monotonic_seconds() - start;
+    sent = ranks.bytes_sent() - sent_before;
+    if (step == 1) resident = resident_memory().now;
+    const double after = total(sustained_product_flops(*peak_ops, product, peak_window_seconds));
+    const double peak = 2 / (1 / before + 1 / after);
+    before = after;
+    if (step <= 2) continue;
+    seconds.push_back(taken);
+    peaks.push_back(peak);
+    shares.push_back(flops / taken / peak);
+  }
+  const std::vector<TimedOps::Line> profile = timed.lines();
+  auto most = static_cast<int64_t>(resident);
+  ranks.all_reduce({&most, DType::i64, Shape{1}}, Reduction::max, "figures").wait();
+  return {median(seconds),
+          static_cast<double>(tokens * ranks.size()) / median(seconds),
+          median(shares),
+          flops / std::ranges::min(seconds) / std::ranges::max(peaks),
+          median(peaks),
+          measure_adamw(engine, 7),
+          engine.arena().peak_bytes(),
+          engine.plan().peak_bytes(Tier::device),
+          resident,
+          static_cast<uint64_t>(most),
+          sent,
+          profile};
+}
+
+}  // namespace rankine
