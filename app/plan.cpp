@@ -5,10 +5,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "comm/world.h"
 #include "command.h"
 #include "model_source.h"
 #include "planner/model_states.h"
 #include "planner/traffic.h"
+#include "runtime/engine.h"
+#include "runtime/options.h"
 
 namespace rankine {
 namespace {
@@ -17,7 +20,10 @@ using Json = nlohmann::ordered_json;
 
 struct PlanOptions {
   std::string model, parameters;
-  int64_t data_parallel = 1, accumulation = 1;
+  int64_t data_parallel = 1, accumulation = 1, zero = -1;
+  int64_t micro_batch_size = 1, seq_length = 0;
+  uint64_t bucket_size = ParallelOptions{}.bucket_size;
+  bool strict = false, print_program = false;
   std::optional<DType> precision;  // none: as the ZeRO paper counts
   std::filesystem::path json;
 };
@@ -38,6 +44,18 @@ OptionTable declare(PlanOptions& o) {
       "bytes per parameter: what training here in that dtype holds, "
       "or 2 + 2 + 12 as the ZeRO paper counts");
   table.path({"json"}, &o.json, "also write the plan as JSON here");
+  table.heading("Memory and step program of a model");
+  table.integer({"micro-batch-size"}, &o.micro_batch_size, "sequences computed at a time",
+                {.least = 1});
+  table.integer({"seq-length"}, &o.seq_length,
+                "tokens of one sequence; 0: the model's most, up to 1024", {.least = 0});
+  table.integer({"zero", "zero-stage"}, &o.zero, "the stage whose memory is listed; -1: stage 0",
+                {.least = -1, .most = 3});
+  table.bytes({"bucket-size"}, &o.bucket_size,
+              "gradients (f32) that are sent together; 0: each block at once");
+  table.flag({"strict"}, &o.strict, "as in training");
+  table.flag({"print-program"}, &o.print_program,
+             "print the step program of one rank, action by action");
   return table;
 }
 
@@ -143,6 +161,57 @@ Json model_states_json(int64_t parameters, const PlanOptions& o, const StateWidt
   return json;
 }
 
+// One rank's engine up to its plan: what `rankine train` would reserve and run.
+std::unique_ptr<Engine> planned_engine(const PlanOptions& o, const ModelConfig& config, Ops& ops,
+                                       Communicator& data, int64_t zero) {
+  const int64_t tokens =
+      o.seq_length > 0 ? o.seq_length : std::min<int64_t>(config.positions, 1024);
+  require(tokens <= config.positions, ErrorKind::usage,
+          "--seq-length {} exceeds the model's {} positions", tokens, config.positions);
+  return std::make_unique<Engine>(
+      ops, config,
+      ExecutorSetup{.shape = {o.micro_batch_size, tokens},
+                    .compute = o.precision.value_or(DType::bf16),
+                    .purpose = Purpose::training,
+                    .positions = tokens},
+      StepSetup{.computations = accumulation_program(static_cast<int>(o.accumulation)),
+                .zero = zero_stage(zero),
+                .strict = o.strict,
+                .bucket_bytes = static_cast<int64_t>(o.bucket_size),
+                .data = &data});
+}
+
+// Model states and residual states of every stage, as training reserves them, and one in detail.
+void plan_memory(const PlanOptions& o, Json& json) {
+  const ModelConfig config = open_model(o.model).config;
+  const auto ops = make_cpu_ops(1);
+  const auto data = make_planned_group(0, static_cast<int>(o.data_parallel));
+  fmt::print("\nmemory of one rank in {}, micro-batch {}: model states and residual states\n",
+             dtype_name(o.precision.value_or(DType::bf16)), o.micro_batch_size);
+  for (int64_t zero = 0; zero <= 3; ++zero) {
+    const auto engine = planned_engine(o, config, *ops, *data, zero);
+    const MemoryPlan& plan = engine->plan();
+    uint64_t states = 0;
+    for (const PlanLine& line : summary(plan, Tier::device))
+      for (const char* state : {"parameters", "master weights", "gradients", "optimizer states"})
+        states += line.category == state ? line.bytes : 0;
+    const uint64_t total = plan.peak_bytes(Tier::device);
+    fmt::print("{:>4} {:>12} + {:>12} = {:>12}\n", zero, format_bytes(states),
+               format_bytes(total - states), format_bytes(total));
+    json["zero"][static_cast<size_t>(zero)]["residual_bytes"] = total - states;
+    json["zero"][static_cast<size_t>(zero)]["planned_bytes"] = total;
+    if (zero != std::max<int64_t>(0, o.zero)) continue;
+    json["memory"]["stage"] = zero;
+    for (const PlanLine& line : summary(plan, Tier::device))
+      json["memory"]["bytes"][line.category] = line.bytes;
+    json["program"] = to_string(engine->step_plan().program);
+  }
+  const auto engine = planned_engine(o, config, *ops, *data, std::max<int64_t>(0, o.zero));
+  fmt::print("\nstage {} in detail\n{}", std::max<int64_t>(0, o.zero),
+             to_table(engine->plan(), Tier::device));
+  if (o.print_program) fmt::print("\nstep program\n{}\n", to_string(engine->step_plan().program));
+}
+
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
@@ -157,8 +226,11 @@ int run_plan(const Arguments& arguments) {
   const StateWidths widths = o.precision ? state_widths(*o.precision) : StateWidths{};
   const std::vector<StagePlan> plans = stage_plans(parameters, o, widths);
   print_model_states(parameters, o, widths, plans);
-  if (!o.json.empty())
-    write_text_atomically(o.json, model_states_json(parameters, o, widths, plans).dump(2) + "\n");
+  Json json = model_states_json(parameters, o, widths, plans);
+  require(!o.model.empty() || !o.print_program, ErrorKind::usage,
+          "--print-program needs a --model: a number of parameters has no blocks");
+  if (!o.model.empty()) plan_memory(o, json);
+  if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
   return 0;
 }
 

@@ -32,6 +32,9 @@ class World {
 
 std::unique_ptr<World> make_self_world();
 
+// A group that says who it is and connects nobody, for plans; its operations are internal errors.
+std::unique_ptr<Communicator> make_planned_group(int rank, int size);
+
 // A live mesh: the world's communicator and one for each axis.
 struct Mesh {
   Mesh(World& world, const MeshShape& shape);
