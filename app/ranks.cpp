@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -80,8 +79,7 @@ std::unique_ptr<World> connect(const std::optional<Launched>& launched,
 
 int report(World* world, const MeshShape& mesh, const Error& error) {
   // When all ranks meet the same fault, the first speaks for all before the others do.
-  if (world != nullptr && world->rank() != 0)
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+  if (world != nullptr && world->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   std::string place =
       world != nullptr && world->size() > 1 ? place_of(mesh, world->rank()) + ": " : "";
   // What waits for another rank says so itself.
@@ -115,10 +113,7 @@ int on_ranks(const ParallelOptions& options, int64_t threads, const std::string&
     words.insert(words.end(), arguments.begin(), arguments.end());
     return start_local_ranks(world_size, words);
   }
-  if (world_size > 1) {
-    begin_with_passive_waits(command, arguments);
-    std::signal(SIGUSR1, SIG_IGN);  // until the training loop listens
-  }
+  if (world_size > 1) begin_with_passive_waits(command, arguments);
   std::unique_ptr<World> world;
   try {
     world = connect(launched, options, mesh);

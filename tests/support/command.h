@@ -57,7 +57,10 @@ class Command {
   }
 
   pid_t process() const { return process_; }
-  std::string errors() const { return read_text(err_); }  // what it has printed there so far
+  // What it has printed there so far.
+  std::string errors() const {
+    return std::filesystem::exists(err_) ? read_text(err_) : std::string();
+  }
   void send(int signal) const { ::kill(process_, signal); }
   bool running() const {
     siginfo_t info{};

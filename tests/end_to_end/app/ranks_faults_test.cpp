@@ -1,6 +1,8 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
+#include <random>
+
 #include "ranks_run.h"
 
 // Ranks that die, stop or lose their disk: the job ends by itself, says why, and can be continued.
@@ -13,9 +15,9 @@ constexpr int deadline = 60;  // seconds, for what takes a few on an idle machin
 class RankFaults : public RanksRun {
  protected:
   std::vector<std::string> endless(const std::vector<std::string>& more) {
-    auto words = train_ranks(ranks, {"--steps", "1000000", "--strict", "--zero", "3",
-                                     "--lr-decay-style", "constant", "--save-interval", "5",
-                                     "--keep-checkpoints", "4", "--output", at("run")});
+    auto words = train_ranks(
+        ranks, {"--steps", "1000000", "--strict", "--zero", "3", "--lr-decay-style", "constant",
+                "--save-interval", "5", "--keep-checkpoints", "4", "--output", at("run")});
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -95,6 +97,37 @@ TEST_F(RankFaults, AnInterruptSavesOnAllRanks) {
   }
 }
 
+TEST_F(RankFaults, AnInterruptBeforeTheFirstStepIsNotLost) {
+  Command command(home(), endless({}));
+  for (int i = 0; i < 50 * deadline && command.errors().find("memory") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::vector<pid_t> all = descendants(command.process());
+  command.send(SIGINT);
+  ASSERT_TRUE(command.ends_within(deadline)) << command.errors();
+  EXPECT_TRUE(all_gone(all));
+  const Finished ended = command.wait();
+  EXPECT_EQ(ended.code == 0, newest_step() > 0) << ended.err;
+}
+
+TEST_F(RankFaults, ARankKilledWhileOthersSaveLeavesNoHalfCheckpoint) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3; ++round) {
+    Command command(home(), round == 0 ? endless({"--save-interval", "1"})
+                                       : resume_ranks(ranks, "run", {"--steps", "1000000"}));
+    const size_t before = round == 0 ? 0 : metrics(home() / "run").size();
+    ASSERT_TRUE(reaches_step(command, "run", before + 3)) << command.errors();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
+    ::kill(rank_processes(command, ranks)[static_cast<size_t>(round % ranks)], SIGKILL);
+    ASSERT_TRUE(command.ends_within(deadline)) << command.errors();
+    EXPECT_NE(command.wait().code, 0);
+    for (const auto& entry : fs::directory_iterator(home() / "run")) {
+      const bool final_name = entry.is_directory() && entry.path().extension() != ".tmp";
+      EXPECT_TRUE(!final_name || fs::exists(entry.path() / "manifest.json")) << entry.path();
+    }
+  }
+  continues_identically();
+}
+
 TEST_F(RankFaults, AKilledParentLeavesNoRankBehind) {
   std::vector<pid_t> all;
   {
@@ -139,7 +172,8 @@ TEST_F(RankFaults, AFullDiskEndsTheJobAndLeavesWholeCheckpoints) {
   const std::string output = (home() / "disk" / "run").string();
   succeed(train_ranks(ranks, {"--steps", "2", "--zero", "3", "--output", output}));
   disk.leave_free(300'000);  // the 360 KB of another checkpoint do not fit
-  Command command(home(), {"train", "--resume", "--ranks", "2", "--steps", "4", "--output", output});
+  Command command(home(),
+                  {"train", "--resume", "--ranks", "2", "--steps", "4", "--output", output});
   ASSERT_TRUE(command.ends_within(deadline)) << command.errors();
   const Finished ended = command.wait();
   EXPECT_EQ(ended.code, 5) << ended.err;

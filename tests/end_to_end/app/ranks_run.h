@@ -51,8 +51,8 @@ class RanksRun : public TrainingRun {
 
   // Ranks started by a launcher of the user's.
   static Start under_mpirun(int ranks) {
-    return {{open_mpi_launcher(), "-n", std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
-             RANKINE_BINARY},
+    return {{open_mpi_launcher(), "-n", std::to_string(ranks), "--oversubscribe", "--bind-to",
+             "none", RANKINE_BINARY},
             [] {
               ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
               ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

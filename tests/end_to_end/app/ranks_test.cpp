@@ -10,7 +10,7 @@ using Ranks = RanksRun;
 
 TEST_F(Ranks, LossesAreThoseOfOneRankAtEveryZeroStage) {
   for (const std::string precision : {"f32", "bf16"}) {
-    const std::vector<std::string> common{"--steps", "4", "--precision", precision,
+    const std::vector<std::string> common{"--steps",         "4", "--precision", precision,
                                           "--eval-interval", "2"};
     const auto output = [&](const std::string& name) {
       auto more = common;
@@ -83,9 +83,9 @@ TEST_F(Ranks, ACheckpointContinuesOnOtherRanksAndStages) {
 }
 
 TEST_F(Ranks, AStrictRunContinuesOnOtherRanksWithTheSameBits) {
-  const std::vector<std::string> common{"--strict", "--steps", "6", "--save-interval", "3",
-                                        "--zero", "3", "--global-batch-size", "8",
-                                        "--dropout", "0.1"};
+  const std::vector<std::string> common{"--strict", "--steps",   "6",  "--save-interval",
+                                        "3",        "--zero",    "3",  "--global-batch-size",
+                                        "8",        "--dropout", "0.1"};
   auto whole = train_ranks(2, common);
   whole.insert(whole.end(), {"--output", at("whole")});
   succeed(whole);
@@ -124,8 +124,8 @@ TEST_F(Ranks, AForeignLauncherStartsThemAsWell) {
 }
 
 TEST_F(Ranks, ManyRanksShareFewProcessors) {
-  succeed(train_ranks(8, {"--steps", "3", "--zero", "3", "--global-batch-size", "8", "--output",
-                          at("eight")}));
+  succeed(train_ranks(
+      8, {"--steps", "3", "--zero", "3", "--global-batch-size", "8", "--output", at("eight")}));
   EXPECT_EQ(metrics(home() / "eight").size(), 3u);
 }
 
@@ -165,8 +165,8 @@ TEST_F(RankRefusals, AFaultOfEveryRankIsPrintedOnce) {
 }
 
 TEST_F(RankRefusals, TheAdviceOfARefusedPlanFits) {
-  const std::vector<std::string> common{"--memory-limit", "1MiB", "--global-batch-size", "64",
-                                        "--steps", "1", "--output", at("run")};
+  const std::vector<std::string> common{
+      "--memory-limit", "1MiB", "--global-batch-size", "64", "--steps", "1", "--output", at("run")};
   auto refused_words = train_ranks(2, common);
   refused_words.insert(refused_words.end(), {"--micro-batch-size", "32"});
   const Finished refused = run(refused_words);

@@ -154,8 +154,8 @@ inline void check_unwaited(Communicator& c) {
 }
 
 inline void check_communicator(Communicator& c) {
-  for (const int64_t count : {1, 7, 840, 20000, 100003, 840 * 1000}) check_all_reduce(c, count);
-  for (const int64_t part : {1, 64, 33333, 70000}) check_scatter_and_gather(c, part);
+  for (const int64_t count : {1, 7, 840, 20000, 100003}) check_all_reduce(c, count);
+  for (const int64_t part : {1, 64, 33333}) check_scatter_and_gather(c, part);
   for (const int64_t count : {5, 100000}) check_bf16(c, count);
   check_small_things(c);
   for (const int64_t count : {3, 200000}) check_transfers(c, count);
