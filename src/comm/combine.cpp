@@ -123,6 +123,19 @@ const Combine& combine(DType sum) {
   _mm_sfence();
 }
 
+[[gnu::target("avx2")]] void copy(char* to, const char* from, size_t bytes) {
+  constexpr size_t vector = 32;
+  size_t i = 0;
+  for (; i + 4 * vector <= bytes; i += 4 * vector) {
+    __m256i values[4];
+    for (size_t k = 0; k < 4; ++k)
+      values[k] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i + k * vector));
+    for (size_t k = 0; k < 4; ++k)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i + k * vector), values[k]);
+  }
+  std::memcpy(to + i, from + i, bytes - i);
+}
+
 template <class Op>
 const Combine& combine_with(DType dtype) {
   switch (dtype) {
@@ -144,6 +157,14 @@ const Combine& combine_with(DType dtype) {
 }
 
 }  // namespace
+
+// The C library's copy of this size may be a string instruction that passes the caches by.
+void copy_through_caches(void* to, const void* from, size_t bytes) {
+  if (__builtin_cpu_supports("avx2") != 0)
+    copy(static_cast<char*>(to), static_cast<const char*>(from), bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
 
 void copy_past_caches(void* to, const void* from, size_t bytes) {
   if (__builtin_cpu_supports("avx2") != 0)

@@ -18,6 +18,8 @@ struct Combine {
 // `out` may be `a` or `b`. Error{internal} for a dtype without arithmetic.
 const Combine& combine_of(DType dtype, Reduction reduction);
 
+// Copies through the caches, for memory that another processor reads at once.
+void copy_through_caches(void* to, const void* from, size_t bytes);
 // Copies around the caches, for memory that is not read soon.
 void copy_past_caches(void* to, const void* from, size_t bytes);
 

@@ -1,9 +1,9 @@
 #include "comm/shared_ring.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
+#include "comm/combine.h"
 
 namespace rankine {
 
@@ -18,7 +18,7 @@ bool SharedRingLink::sent() {
     const uint64_t number = out_.written.load(std::memory_order_relaxed);
     if (number - out_.read.load(std::memory_order_acquire) == slots_) return false;
     const size_t count = std::min(left_to_send_, piece_bytes);
-    std::memcpy(slot(out_, number), data_, count);
+    copy_through_caches(slot(out_, number), data_, count);
     out_.written.store(number + 1, std::memory_order_release);
     data_ += count;
     left_to_send_ -= count;

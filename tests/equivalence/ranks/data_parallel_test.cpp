@@ -85,6 +85,38 @@ TEST_P(DataParallel, StrictIsBitForBitTheSameAtEveryPowerOfTwo) {
     }
 }
 
+// Loss scaling: an overflow on any rank makes all of them skip the step and halve the scale alike.
+TEST(DataParallelF16, OverflowsAreSkippedByAllRanksTogether) {
+  Workload work{.config = tiny_models()[0].config,
+                .shape = {1, 10},
+                .micros = 4,
+                .compute = DType::f16,
+                .steps = 4,
+                .optimizer = {.epsilon = 1e-3},
+                .lr = 1e-3};
+  // Weights so large that scaled gradients leave f16's range in the first steps.
+  work.config.initializer_range = 3;
+  const Outcome reference = train_as_threads(work, {});
+  EXPECT_GT(reference.skipped, 0) << "the case must overflow to test anything";
+  for (int zero = 0; zero <= 3; ++zero) {
+    SCOPED_TRACE(fmt::format("stage {}", zero));
+    const Outcome out = train_as_threads(work, {.data = 4, .zero = zero});
+    EXPECT_EQ(out.skipped, reference.skipped);
+    EXPECT_EQ(out.loss_scale, reference.loss_scale);
+  }
+}
+
+TEST(DataParallelF16, TrainsAsOneRank) {
+  const Workload work{.config = tiny_models()[2].config,
+                      .shape = {1, 10},
+                      .micros = 4,
+                      .compute = DType::f16,
+                      .optimizer = {.epsilon = 1e-3}};
+  const Outcome reference = train_as_threads(work, {});
+  for (int zero = 0; zero <= 3; ++zero)
+    expect_close(train_as_threads(work, {.data = 2, .zero = zero}), reference, 2e-5);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, DataParallel, ::testing::ValuesIn(cases()), name_of);
 
 }  // namespace
