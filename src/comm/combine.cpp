@@ -75,6 +75,22 @@ struct Loops {
     for (int64_t i = 0; i < n; ++i) z[i] = Op::template apply<Sum>(x[i], up<In, Sum>(y[i]));
   }
 
+  [[gnu::always_inline]] static inline void pair_body(const void* a, const void* b, void* out,
+                                                      int64_t n) {
+    const Wire* x = static_cast<const Wire*>(a);
+    const Wire* y = static_cast<const Wire*>(b);
+    Wire* z = static_cast<Wire*>(out);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i)
+      down<Wire, Sum>(z[i], Op::template apply<Sum>(up<Wire, Sum>(x[i]), up<Wire, Sum>(y[i])));
+  }
+
+  [[gnu::target("avx2")]] static void pair2(const void* a, const void* b, void* out, int64_t n) {
+    pair_body(a, b, out, n);
+  }
+  static void pair1(const void* a, const void* b, void* out, int64_t n) {
+    pair_body(a, b, out, n);
+  }
   [[gnu::target("avx2")]] static void widen2(const void* in, void* out, int64_t n) {
     widen_body(in, out, n);
   }
@@ -100,10 +116,13 @@ struct Loops {
 template <class Wire, class Sum, class Op>
 const Combine& combine(DType sum) {
   using L = Loops<Op, Wire, Sum>;
-  static const Combine chosen =
-      __builtin_cpu_supports("avx2") != 0
-          ? Combine{sum, L::widen2, L::narrow2, L::template fold2<Wire>, L::template fold2<Sum>}
-          : Combine{sum, L::widen1, L::narrow1, L::template fold1<Wire>, L::template fold1<Sum>};
+  static const Combine chosen = __builtin_cpu_supports("avx2") != 0
+                                    ? Combine{sum,        L::widen2,
+                                              L::narrow2, L::template fold2<Wire>,
+                                              L::pair2,   L::template fold2<Sum>}
+                                    : Combine{sum,        L::widen1,
+                                              L::narrow1, L::template fold1<Wire>,
+                                              L::pair1,   L::template fold1<Sum>};
   return chosen;
 }
 

@@ -188,9 +188,15 @@ void LinkGroup::Exchange::make_room(const Combine& combine) {
 
 void LinkGroup::Exchange::reduce_piece(const void* own, void* out, int64_t count,
                                        const Combine& combine, DType dtype) {
+  if (group_.size_ == 2) {
+    const int peer = 1 - group_.rank_;
+    combine.fold_pair(own, wait_piece(link_to(peer), peer), out, count);
+    link_to(peer).consume();
+    return;
+  }
   const bool as_sent = combine.sum == dtype;
-  // With more than two ranks a partial sum could overwrite this rank's own part before its turn.
-  const bool straight = as_sent && (group_.size_ == 2 || own != out);
+  // A partial sum could overwrite this rank's own part before its turn.
+  const bool straight = as_sent && own != out;
   const Part part{static_cast<const char*>(own), count, &combine, as_sent,
                   straight ? static_cast<std::byte*>(out) : group_.scratch_.data()};
   const void* sum = reduce_range(part, 0, group_.size_, 0);
