@@ -2,7 +2,7 @@
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build test test-sanitizers demo bench lint format fuzz clean
+.PHONY: all setup build test test-sanitizers test-launchers demo bench lint format fuzz clean
 
 all: build
 
@@ -23,6 +23,11 @@ test: setup
 test-sanitizers: setup
 	@scripts/test-sanitizers asan
 	@scripts/test-sanitizers tsan
+
+# Ranks under Slurm's srun, and on two hosts over TCP (needs root; see the scripts).
+test-launchers: build
+	@scripts/test-slurm
+	@scripts/test-network
 
 demo: build
 	@scripts/demo

@@ -83,7 +83,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   uint64_t resident = 0, sent = 0;
   // A step is held against the products' mean rate over windows right before and after it, so that
   // what disturbs the machine for seconds disturbs both.
-  const Product product = fastest_product(*peak_ops, dtype, 3);
+  const Product product = fastest_product(*peak_ops, dtype, 3).product;
   double before = total(sustained_product_flops(*peak_ops, product, peak_window_seconds));
   for (int64_t step = 1; step <= o.steps + 2; ++step) {
     ranks.barrier("step").wait();

@@ -165,7 +165,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   print_ranks(log, o, rank.world.description(), machines);
   log_line(log, "memory    {} planned{}\n{}", format_bytes(engine.plan().peak_bytes(Tier::device)),
            ranks.size() > 1 ? " for each rank" : "", to_table(engine.plan(), Tier::device));
-  const double peak = sum_over(ranks, measure_matmul_flops(*ops, dtype, 3));
+  const double peak = sum_over(ranks, fastest_product(*ops, dtype, 1).flops);
   engine.allocate();
   Trainer trainer(engine.executor(), engine.store(),
                   {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});

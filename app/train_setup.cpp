@@ -43,6 +43,8 @@ bool parse_train_options(OptionTable& table, TrainOptions& o, const Arguments& a
   if (!o.run.resume) return true;
   require(!o.run.output.empty(), ErrorKind::usage,
           "--resume needs --output, the folder of the run to continue");
+  require(newest_complete_checkpoint(o.run.output).has_value(), ErrorKind::data,
+          "'{}' holds no complete checkpoint to resume from", o.run.output.string());
   const fs::path stored = o.run.output / stored_options;
   if (!parsed.config.empty() || !fs::exists(stored)) return true;
   Arguments with_stored = arguments;

@@ -13,9 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Room for the sums of one piece; 16-bit numbers widen to twice their size.
-constexpr size_t level_bytes = 2 * Link::piece_bytes;
-
 // The tree's split: the largest power of two below `count` goes left, so that the tree over ranks
 // fits onto trees over micro-batches.
 int left_part(int count) {
@@ -27,15 +24,16 @@ int left_part(int count) {
 }  // namespace
 
 void LinkGroup::Exchange::drive_sends() {
-  std::erase_if(sending_, [&](int peer) { return link_to(peer).sent(); });
+  std::erase_if(sending_, [&](const Message& m) { return link_to(m.peer).sent(); });
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     // Messages to one peer keep their order: the first that waits is the first that goes.
-    if (std::ranges::find(sending_, next->peer) != sending_.end()) {
+    const auto busy = [&](const Message& m) { return m.peer == next->peer; };
+    if (std::ranges::any_of(sending_, busy)) {
       ++next;
       continue;
     }
     link_to(next->peer).start_send(next->data, static_cast<size_t>(next->bytes));
-    if (!link_to(next->peer).sent()) sending_.push_back(next->peer);
+    if (!link_to(next->peer).sent()) sending_.push_back(*next);
     next = waiting_.erase(next);
   }
 }
@@ -104,15 +102,24 @@ void LinkGroup::Exchange::send(int peer, const void* data, int64_t bytes) {
 
 void LinkGroup::Exchange::finish_sends() {
   while (!waiting_.empty() || !sending_.empty()) {
-    const int peer = sending_.empty() ? waiting_.front().peer : sending_.front();
+    const int peer = sending_.empty() ? waiting_.front().peer : sending_.front().peer;
     wait_until([&] { return waiting_.empty() && sending_.empty(); }, peer);
   }
 }
 
-const std::byte* LinkGroup::Exchange::wait_piece(Link& link, int peer) {
+const std::byte* LinkGroup::Exchange::wait_piece(int peer) {
   const std::byte* piece = nullptr;
-  wait_until([&] { return (piece = link.arrived()) != nullptr; }, peer);
+  wait_until([&] { return (piece = link_to(peer).arrived()) != nullptr; }, peer);
   return piece;
+}
+
+void LinkGroup::Exchange::wait_sent(int peer, const void* data) {
+  const auto is_it = [&](const Message& m) { return m.peer == peer && m.data == data; };
+  wait_until(
+      [&] {
+        return std::ranges::none_of(waiting_, is_it) && std::ranges::none_of(sending_, is_it);
+      },
+      peer);
 }
 
 void LinkGroup::Exchange::receive(int peer, void* to, int64_t bytes) {
@@ -121,7 +128,7 @@ void LinkGroup::Exchange::receive(int peer, void* to, int64_t bytes) {
   link.expect_message(static_cast<size_t>(bytes));
   for (int64_t done = 0; done < bytes;) {
     const auto count = std::min<int64_t>(bytes - done, Link::piece_bytes);
-    const std::byte* piece = wait_piece(link, peer);
+    const std::byte* piece = wait_piece(peer);
     if (static_cast<size_t>(bytes) >= Link::piece_bytes)
       copy_past_caches(static_cast<char*>(to) + done, piece, static_cast<size_t>(count));
     else
@@ -150,25 +157,24 @@ void LinkGroup::Exchange::agree() {
 const void* LinkGroup::Exchange::reduce_range(const Part& part, int low, int high, size_t level) {
   const Combine& c = *part.combine;
   std::byte* buffer = level == 0 ? part.first_buffer : group_.scratch_.data() + level * level_bytes;
+  const auto rank_of = [&](int number) { return part.first + number * part.stride; };
   if (high - low == 1) {
-    if (low == group_.rank_ && part.as_sent) return part.own;
-    if (low == group_.rank_) {
-      c.widen(part.own, buffer, part.count);
-    } else {
-      c.widen(wait_piece(link_to(low), low), buffer, part.count);
-      link_to(low).consume();
-    }
+    if (low == part.self && part.as_sent) return part.own;
+    const int peer = rank_of(low);
+    c.widen(low == part.self ? static_cast<const void*>(part.own) : wait_piece(peer), buffer,
+            part.count);
+    if (low != part.self) link_to(peer).consume();
     return buffer;
   }
   const int middle = low + left_part(high - low);
-  const bool left_leaf = middle - low == 1 && low != group_.rank_;
-  const bool right_leaf = high - middle == 1 && middle != group_.rank_;
+  const bool left_leaf = middle - low == 1 && low != part.self;
+  const bool right_leaf = high - middle == 1 && middle != part.self;
   // a + b = b + a bit for bit, so that a peer's piece can always be the right operand.
   if (left_leaf || right_leaf) {
-    const int peer = right_leaf ? middle : low;
+    const int peer = rank_of(right_leaf ? middle : low);
     const void* rest = right_leaf ? reduce_range(part, low, middle, level)
                                   : reduce_range(part, middle, high, level);
-    c.fold_wire(rest, wait_piece(link_to(peer), peer), buffer, part.count);
+    c.fold_wire(rest, wait_piece(peer), buffer, part.count);
     link_to(peer).consume();
     return buffer;
   }
@@ -190,15 +196,21 @@ void LinkGroup::Exchange::reduce_piece(const void* own, void* out, int64_t count
                                        const Combine& combine, DType dtype) {
   if (group_.size_ == 2) {
     const int peer = 1 - group_.rank_;
-    combine.fold_pair(own, wait_piece(link_to(peer), peer), out, count);
+    combine.fold_pair(own, wait_piece(peer), out, count);
     link_to(peer).consume();
     return;
   }
   const bool as_sent = combine.sum == dtype;
   // A partial sum could overwrite this rank's own part before its turn.
   const bool straight = as_sent && own != out;
-  const Part part{static_cast<const char*>(own), count, &combine, as_sent,
-                  straight ? static_cast<std::byte*>(out) : group_.scratch_.data()};
+  const Part part{static_cast<const char*>(own),
+                  count,
+                  &combine,
+                  as_sent,
+                  straight ? static_cast<std::byte*>(out) : group_.scratch_.data(),
+                  0,
+                  1,
+                  group_.rank_};
   const void* sum = reduce_range(part, 0, group_.size_, 0);
   if (!as_sent)
     combine.narrow(sum, out, count);
@@ -227,34 +239,29 @@ void LinkGroup::Exchange::reduce_and_collect(const Tensor& x, Reduction reductio
   const Combine& combine = combine_of(x.dtype, reduction);
   make_room(combine);
   const int size = group_.size_, rank = group_.rank_;
-  const int64_t n = x.elements(), width = dtype_bytes(x.dtype), part = (n + size - 1) / size;
-  const int64_t per_piece = static_cast<int64_t>(Link::piece_bytes) / width;
-  struct Piece {
-    char* data;
-    int64_t count;  // 0: past the end of the part
+  const Parts parts(x, size);
+  const int64_t most = static_cast<int64_t>(Link::piece_bytes) / parts.width;
+  const auto send_piece = [&](int peer, const Parts::Piece& p) {
+    send(peer, p.data, p.count * parts.width);
   };
-  const auto piece = [&](int owner, int64_t k) {
-    const int64_t begin = std::min(n, owner * part), end = std::min(n, (owner + 1) * part);
-    const int64_t first = std::min(end, begin + k * per_piece);
-    return Piece{static_cast<char*>(x.data) + first * width, std::min(per_piece, end - first)};
-  };
-  const auto send_piece = [&](int peer, const Piece& p) { send(peer, p.data, p.count * width); };
-  for (int64_t k = -ahead; k < (part + per_piece - 1) / per_piece + ahead; ++k) {
+  for (int64_t k = -ahead; k < (parts.part + most - 1) / most + ahead; ++k) {
     for (int step = 1; step < size && k >= ahead; ++step) {
       const int peer = (rank + size - step) % size;
-      const Piece finished = piece(peer, k - ahead);
-      receive(peer, finished.data, finished.count * width);
+      const Parts::Piece finished = parts.piece(peer, k - ahead, most);
+      receive(peer, finished.data, finished.count * parts.width);
     }
-    const Piece mine = k >= 0 ? piece(rank, k) : Piece{nullptr, 0};
+    const Parts::Piece mine = k >= 0 ? parts.piece(rank, k, most) : Parts::Piece{nullptr, 0};
     if (mine.count > 0) {
       for (int peer = 0; peer < size; ++peer)
-        if (peer != rank) link_to(peer).expect_message(static_cast<size_t>(mine.count * width));
+        if (peer != rank)
+          link_to(peer).expect_message(static_cast<size_t>(mine.count * parts.width));
       reduce_piece(mine.data, mine.data, mine.count, combine, x.dtype);
     }
     for (int step = 1; step < size; ++step) {
       const int peer = (rank + step) % size;
       if (mine.count > 0) send_piece(peer, mine);
-      if (const Piece next = piece(peer, k + ahead); next.count > 0) send_piece(peer, next);
+      if (const auto next = parts.piece(peer, k + ahead, most); next.count > 0)
+        send_piece(peer, next);
     }
   }
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <chrono>
 
 #include "comm/combine.h"
@@ -32,6 +33,34 @@ class LinkGroup::Exchange {
   // x = the reduction of everyone's x, for large x.
   void reduce_and_collect(const Tensor& x, Reduction reduction);
 
+  // A tensor as one part per rank of the group, in order and equal but for the last ones.
+  struct Parts {
+    Parts(const Tensor& x, int ranks)
+        : data(static_cast<char*>(x.data)),
+          elements(x.elements()),
+          width(dtype_bytes(x.dtype)),
+          part((elements + ranks - 1) / ranks) {}
+    struct Piece {
+      char* data;
+      int64_t count;  // 0: past the end of the part
+    };
+    // The k-th run of at most `most` elements of a part.
+    Piece piece(int owner, int64_t k, int64_t most) const {
+      const int64_t begin = std::min(elements, owner * part);
+      const int64_t end = std::min(elements, begin + part);
+      const int64_t first = std::min(end, begin + k * most);
+      return {data + first * width, std::min(most, end - first)};
+    }
+    Piece whole(int owner) const { return piece(owner, 0, part); }
+    char* data;
+    int64_t elements, width, part;
+  };
+  // For groups of several ranks on each of several hosts: sums within a host first, so that each
+  // part crosses the network once per host. `out` gets this rank's part.
+  void reduce_over_hosts(const Parts& in, char* out, DType dtype, Reduction reduction);
+  // Every rank's part of x reaches all: over the network once per host, then within it.
+  void gather_over_hosts(const Parts& x);
+
  private:
   struct Message {
     int peer;
@@ -44,9 +73,16 @@ class LinkGroup::Exchange {
     const Combine* combine;
     bool as_sent;             // summed in the type in which it travels
     std::byte* first_buffer;  // of level 0
+    // The ranks of the tree: first, first + stride ...; this one is number `self`.
+    int first = 0, stride = 1, self = 0;
   };
+  void reduce_locally(const Parts& in, int host, int64_t k, int64_t most, const Combine& combine,
+                      std::byte* sum);
+  void wait_sent(int peer, const void* data);
+  // Room for the sums of one piece; 16-bit numbers widen to twice their size.
+  static constexpr size_t level_bytes = 2 * Link::piece_bytes;
   const void* reduce_range(const Part& part, int low, int high, size_t level);
-  const std::byte* wait_piece(Link& link, int peer);
+  const std::byte* wait_piece(int peer);
   template <class Ready>
   void wait_until(Ready&& ready, int peer);
   void compare(const OperationHeader& theirs, int peer) const;
@@ -58,8 +94,8 @@ class LinkGroup::Exchange {
   LinkGroup& group_;
   const Call& call_;
   const std::vector<std::unique_ptr<Link>>& links_;
-  std::deque<Message> waiting_;  // to be sent, in order per peer
-  std::vector<int> sending_;     // peers whose link is busy
+  std::deque<Message> waiting_;   // to be sent, in order per peer
+  std::vector<Message> sending_;  // one at a time per peer
   OperationHeader heard_;
 };
 

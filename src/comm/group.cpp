@@ -52,6 +52,14 @@ Work LinkGroup::collective(const Call& call, std::function<void(Exchange&)> run)
   });
 }
 
+// Between hosts sums of 16-bit numbers travel in f32, so that they round once.
+int64_t LinkGroup::widened_bytes(int64_t part, DType dtype) const {
+  const int64_t hosts = size_ / settings_.ranks_per_host;
+  if (settings_.ranks_per_host == 1) return 0;
+  const DType sum = combine_of(dtype, Reduction::sum).sum;
+  return (hosts - 1) * part * (dtype_bytes(sum) - dtype_bytes(dtype));
+}
+
 Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) {
   if (size_ == 1) return {};
   Call c = call(kind_all_reduce, x, x.bytes(), tag, sequence_++);
@@ -60,9 +68,15 @@ Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) 
   const int64_t begin = std::min(x.elements(), rank_ * part);
   const int64_t own = (std::min(x.elements(), begin + part) - begin) * dtype_bytes(x.dtype);
   // Large: everyone's part to its owner, then the own part to everyone.
-  count(x.bytes() > small_bytes ? x.bytes() - own + (size_ - 1) * own : (size_ - 1) * x.bytes());
+  count(x.bytes() > small_bytes ? x.bytes() - own + (size_ - 1) * own + widened_bytes(part, x.dtype)
+                                : (size_ - 1) * x.bytes());
   return collective(c, [this, x, reduction](Exchange& exchange) {
     exchange.agree();
+    if (x.bytes() > small_bytes && settings_.ranks_per_host > 1) {
+      const Exchange::Parts parts(x, size_);
+      exchange.reduce_over_hosts(parts, parts.whole(rank_).data, x.dtype, reduction);
+      return exchange.gather_over_hosts(parts);
+    }
     if (x.bytes() > small_bytes) return exchange.reduce_and_collect(x, reduction);
     gathered_.resize(static_cast<size_t>(x.bytes()));
     std::memcpy(gathered_.data(), x.data, gathered_.size());
@@ -82,9 +96,12 @@ Work LinkGroup::reduce_scatter(const Tensor& in, Tensor out, std::string_view ta
     return {};
   }
   const Call c = call(kind_reduce_scatter, in, in.bytes(), tag, sequence_++);
-  count((size_ - 1) * out.bytes());
+  count((size_ - 1) * out.bytes() + widened_bytes(n, in.dtype));
   return collective(c, [this, in, out, own, n](Exchange& exchange) {
     exchange.agree();
+    if (settings_.ranks_per_host > 1)
+      return exchange.reduce_over_hosts({in, size_}, static_cast<char*>(out.data), in.dtype,
+                                        Reduction::sum);
     for (int step = 1; step < size_; ++step) {
       const int peer = (rank_ + step) % size_;
       exchange.send(peer, bytes_of(in, peer * n), out.bytes());
@@ -104,11 +121,11 @@ Work LinkGroup::all_gather(const Tensor& in, Tensor out, std::string_view tag) {
   count((size_ - 1) * in.bytes());
   return collective(c, [this, in, out, n](Exchange& exchange) {
     exchange.agree();
-    for (int step = 1; step < size_; ++step) {
-      exchange.send((rank_ + step) % size_, in.data, in.bytes());
-    }
     if (char* own = bytes_of(out, rank_ * n); own != in.data)
       std::memcpy(own, in.data, static_cast<size_t>(in.bytes()));
+    if (settings_.ranks_per_host > 1) return exchange.gather_over_hosts({out, size_});
+    for (int step = 1; step < size_; ++step)
+      exchange.send((rank_ + step) % size_, in.data, in.bytes());
     for (int step = 1; step < size_; ++step) {
       const int peer = (rank_ + size_ - step) % size_;
       exchange.receive(peer, bytes_of(out, peer * n), in.bytes());

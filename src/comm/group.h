@@ -16,6 +16,9 @@ namespace rankine {
 
 struct GroupSettings {
   double timeout_seconds = 60;  // of one wait for a peer; 0: wait for ever
+  // Above 1: the members lie on several hosts, so many on each, a power of two, neighbours in
+  // order.
+  int ranks_per_host = 1;
   // "rank 5 (data 1)": how messages call a member of the group.
   std::function<std::string(int member)> place;
   // Thrown into waits when not empty: another rank's failure, known some other way.
@@ -100,6 +103,7 @@ class LinkGroup final : public Communicator {
     kind_barrier
   };
   Call call(Kind kind, const Tensor& x, int64_t bytes, std::string_view tag, uint64_t sequence);
+  int64_t widened_bytes(int64_t part, DType dtype) const;
   void count(int64_t bytes) { bytes_sent_ += static_cast<uint64_t>(bytes); }
   Work collective(const Call& call, std::function<void(Exchange&)> run);
 
@@ -107,6 +111,7 @@ class LinkGroup final : public Communicator {
   GroupLinks links_;
   GroupSettings settings_;
   std::vector<std::byte> scratch_;   // of reductions
+  std::vector<std::byte> partials_;  // sums of this host on their way to others
   std::vector<std::byte> gathered_;  // of small all_reduces
   uint64_t bytes_sent_ = 0;
   uint64_t sequence_ = 0;

@@ -34,8 +34,13 @@ struct Shared {
 
 class ThreadWorld final : public World {
  public:
-  ThreadWorld(int rank, int size, WorldSettings settings, std::shared_ptr<Shared> shared)
-      : rank_(rank), size_(size), settings_(std::move(settings)), shared_(std::move(shared)) {}
+  ThreadWorld(int rank, int size, int ranks_per_host, WorldSettings settings,
+              std::shared_ptr<Shared> shared)
+      : rank_(rank),
+        size_(size),
+        ranks_per_host_(ranks_per_host),
+        settings_(std::move(settings)),
+        shared_(std::move(shared)) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override {
@@ -61,6 +66,7 @@ class ThreadWorld final : public World {
     }
     expect(mine >= 0, "a group has the calling rank in it");
     GroupSettings group{settings_.timeout_seconds,
+                        static_cast<int>(members.size()) == size_ ? ranks_per_host_ : 1,
                         [mesh = settings_.mesh, members](int member) {
                           return place_of(mesh, members[static_cast<size_t>(member)]);
                         },
@@ -75,7 +81,7 @@ class ThreadWorld final : public World {
   std::string description() const override { return fmt::format("{} threads", size_); }
 
  private:
-  int rank_, size_, groups_ = 0;
+  int rank_, size_, ranks_per_host_, groups_ = 0;
   WorldSettings settings_;
   std::shared_ptr<Shared> shared_;
 };
@@ -83,14 +89,14 @@ class ThreadWorld final : public World {
 }  // namespace
 
 void run_ranks_as_threads(int ranks, const WorldSettings& settings,
-                          const std::function<void(World&)>& body) {
+                          const std::function<void(World&)>& body, int ranks_per_host) {
   const auto shared = std::make_shared<Shared>();
   std::exception_ptr first;
   std::mutex mutex;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      ThreadWorld world(rank, ranks, settings, shared);
+      ThreadWorld world(rank, ranks, ranks_per_host, settings, shared);
       try {
         body(world);
       } catch (const std::exception& e) {

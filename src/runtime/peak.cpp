@@ -71,20 +71,17 @@ double sustained_product_flops(Ops& ops, const Product& product, double seconds)
   return rounds * flops_of(product) / taken;
 }
 
-Product fastest_product(Ops& ops, DType dtype, int rounds) {
+FastestProduct fastest_product(Ops& ops, DType dtype, int rounds) {
   std::vector<Product> products{{2048, 2048, 2048, dtype}, {4096, 768, 3072, dtype}};
   if (!ops.native(dtype)) {
     products.push_back({2048, 2048, 2048, DType::f32});
     products.push_back({4096, 768, 3072, DType::f32});
   }
-  std::vector<double> rates;
+  FastestProduct best{products[0], 0};
   for (const Product& product : products)
-    rates.push_back(measure_product_flops(ops, product, rounds));
-  return products[static_cast<size_t>(std::ranges::max_element(rates) - rates.begin())];
-}
-
-double measure_matmul_flops(Ops& ops, DType dtype, int rounds) {
-  return measure_product_flops(ops, fastest_product(ops, dtype, rounds), rounds);
+    if (const double flops = measure_product_flops(ops, product, rounds); flops > best.flops)
+      best = {product, flops};
+  return best;
 }
 
 }  // namespace rankine

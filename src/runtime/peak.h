@@ -14,11 +14,13 @@ struct Product {
 double measure_product_flops(Ops& ops, const Product& product, int rounds);
 // The same, sustained: the mean rate over at least `seconds`.
 double sustained_product_flops(Ops& ops, const Product& product, double seconds);
-// The fastest of a few large products in `dtype`. A dtype that is computed by converting to f32 is
-// held against f32 products, which bound it.
-Product fastest_product(Ops& ops, DType dtype, int rounds);
-// Rate of the fastest product: what MFU is a share of.
-double measure_matmul_flops(Ops& ops, DType dtype, int rounds);
+// The fastest of a few large products in `dtype` and its rate, what MFU is a share of. A dtype that
+// is computed by converting to f32 is held against f32 products, which bound it.
+struct FastestProduct {
+  Product product;
+  double flops;
+};
+FastestProduct fastest_product(Ops& ops, DType dtype, int rounds);
 // Bytes per second of the optimizer's pattern (4 f32 streams read, 3 written), multiplied and
 // added without a division or root: what AdamW could reach.
 double measure_stream_bytes(int threads, int rounds);

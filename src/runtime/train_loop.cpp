@@ -54,7 +54,7 @@ int TrainLoop::run() {
   while (state_.step < parts_.options.steps && signal == 0) {
     one_step(state_.step + 1);
     signal = agreed_signal();
-    if (signal != 0) log_line(parts_.log, "signal {} received: saving and leaving", signal);
+    if (signal != 0) log_line(parts_.log, "asked to stop (signal {}): saving and leaving", signal);
     if (signal != 0 || due(parts_.options.save_interval, state_.step)) save();
   }
   if (saved_step_ != state_.step) save();

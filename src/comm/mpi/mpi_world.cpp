@@ -47,6 +47,7 @@ class MpiWorld final : public World {
     return nodes_[static_cast<size_t>(peer)] == nodes_[static_cast<size_t>(rank_)];
   }
   int agreed(int value) const;  // the least over all ranks
+  int ranks_per_host(const std::vector<int>& members) const;
 
   WorldSettings settings_;
   int rank_ = 0, size_ = 1, groups_ = 0;
@@ -85,6 +86,18 @@ int MpiWorld::agreed(int value) const {
   int least = value;
   MPI_Allreduce(&value, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   return least;
+}
+
+// As GroupSettings has it: 1 unless the members lie on hosts evenly.
+int MpiWorld::ranks_per_host(const std::vector<int>& members) const {
+  const auto node = [&](size_t m) { return nodes_[static_cast<size_t>(members[m])]; };
+  size_t local = 1;
+  while (local < members.size() && node(local) == node(0)) ++local;
+  if (local == members.size() || members.size() % local != 0 || (local & (local - 1)) != 0)
+    return 1;
+  for (size_t m = 0; m < members.size(); ++m)
+    if (node(m) != node(m / local * local) || (m >= local && node(m) == node(m - local))) return 1;
+  return static_cast<int>(local);
 }
 
 // Offset of the first ring from `owner` to `to` in the owner's file, counted in rings.
@@ -162,6 +175,7 @@ std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
   }
   for (SharedMemory& file : files) mapped_.push_back(std::move(file));
   const GroupSettings group{settings_.timeout_seconds,
+                            ranks_per_host(members),
                             [mesh = settings_.mesh, members](int member) {
                               return place_of(mesh, members[static_cast<size_t>(member)]);
                             },

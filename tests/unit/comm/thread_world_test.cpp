@@ -33,6 +33,17 @@ TEST(ThreadWorld, CollectivesAndTransfersAreExactAtEverySize) {
     });
 }
 
+TEST(ThreadWorld, SumsOverHostsAreThoseOfTheDirectExchange) {
+  for (const auto& [ranks, per_host] : {std::pair{4, 2}, {6, 2}, {8, 2}, {8, 4}, {12, 4}})
+    run_ranks_as_threads(
+        ranks, line_of(ranks),
+        [&, size = ranks](World& world) {
+          const Mesh mesh(world, {{1, size, 1}});
+          test::check_communicator(*mesh.data);
+        },
+        per_host);
+}
+
 TEST(ThreadWorld, GroupsOfAMeshAreIndependent) {
   const MeshShape shape{{2, 2, 2}};
   run_ranks_as_threads(8, {.mesh = shape}, [&](World& world) {
