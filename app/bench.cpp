@@ -91,21 +91,26 @@ Json bench_collectives(const BenchOptions& o, const Rank& rank) {
         "all_gather", "all_reduce bf16 (x)");
   for (const std::string& text : o.collectives) {
     const CollectiveFigures f = measure_collectives(parse_bytes(text, "--collectives"), rank);
-    const auto cell = [&](double seconds) {
-      return fmt::format("{:.2f} ({:.0f} %)", 1e3 * seconds, 100 * f.copy / seconds);
+    const auto cell = [&](double seconds, double share) {
+      return fmt::format("{:.2f} ({:.0f} %)", 1e3 * seconds, 100 * share);
     };
     if (speaks)
       fmt::print("{:>10} {:>9.2f} {:>17} {:>17} {:>17} {:>22}\n", format_bytes(f.bytes),
-                 1e3 * f.copy, cell(f.all_reduce), cell(f.reduce_scatter), cell(f.all_gather),
-                 fmt::format("{:.2f} ({:.2f} x)", 1e3 * f.all_reduce_bf16,
-                             f.all_reduce / f.all_reduce_bf16));
+                 1e3 * f.copy, cell(f.all_reduce, f.all_reduce_share),
+                 cell(f.reduce_scatter, f.reduce_scatter_share),
+                 cell(f.all_gather, f.all_gather_share),
+                 fmt::format("{:.2f} ({:.2f} x)", 1e3 * f.all_reduce_bf16, f.bf16_speedup));
     std::fflush(stdout);
     json.push_back({{"bytes", f.bytes},
                     {"copy_seconds", f.copy},
                     {"all_reduce_seconds", f.all_reduce},
                     {"reduce_scatter_seconds", f.reduce_scatter},
                     {"all_gather_seconds", f.all_gather},
-                    {"all_reduce_bf16_seconds", f.all_reduce_bf16}});
+                    {"all_reduce_bf16_seconds", f.all_reduce_bf16},
+                    {"all_reduce_share_of_copy", f.all_reduce_share},
+                    {"reduce_scatter_share_of_copy", f.reduce_scatter_share},
+                    {"all_gather_share_of_copy", f.all_gather_share},
+                    {"bf16_speedup", f.bf16_speedup}});
   }
   return json;
 }

@@ -35,6 +35,8 @@ struct CollectiveFigures {
   uint64_t bytes = 0;  // of the whole tensor
   // Seconds, medians.
   double copy = 0, all_reduce = 0, reduce_scatter = 0, all_gather = 0, all_reduce_bf16 = 0;
+  // Medians of each round's copy over collective, and of f32 over bf16.
+  double all_reduce_share = 0, reduce_scatter_share = 0, all_gather_share = 0, bf16_speedup = 0;
 };
 CollectiveFigures measure_collectives(uint64_t bytes, const Rank& rank);
 

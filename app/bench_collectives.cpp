@@ -9,7 +9,7 @@
 namespace rankine {
 namespace {
 
-constexpr int rounds = 9;
+constexpr int rounds = 15;
 
 // Memory as a training arena has it: large pages where the system gives them, all of it touched.
 class Pages {
@@ -32,19 +32,15 @@ class Pages {
   uint64_t bytes_;
 };
 
-// The median over rounds of the slowest rank's time.
+// The slowest rank's time of one go.
 template <class Work>
 double slowest(Communicator& ranks, Work&& work) {
-  std::vector<double> seconds;
-  for (int round = 0; round < rounds; ++round) {
-    ranks.barrier("round").wait();
-    const double start = monotonic_seconds();
-    work();
-    double taken = monotonic_seconds() - start;
-    ranks.all_reduce({&taken, DType::f64, Shape{1}}, Reduction::max, "time").wait();
-    seconds.push_back(taken);
-  }
-  return median(seconds);
+  ranks.barrier("round").wait();
+  const double start = monotonic_seconds();
+  work();
+  double taken = monotonic_seconds() - start;
+  ranks.all_reduce({&taken, DType::f64, Shape{1}}, Reduction::max, "time").wait();
+  return taken;
 }
 
 }  // namespace
@@ -59,15 +55,38 @@ CollectiveFigures measure_collectives(uint64_t bytes, const Rank& rank) {
   const int64_t part = x.elements() / ranks.size();
   const Tensor own = x.range(ranks.rank() * part, part);
   const Tensor half = pages.view(DType::bf16).range(0, x.elements());
-  CollectiveFigures f;
-  f.bytes = bytes;
-  f.copy = slowest(ranks, [&] { std::memcpy(others.view(DType::f32).data, x.data, bytes); });
-  f.all_reduce = slowest(ranks, [&] { ranks.all_reduce(x, Reduction::sum, "bench").wait(); });
-  f.reduce_scatter = slowest(ranks, [&] { ranks.reduce_scatter(x, own, "bench").wait(); });
-  f.all_gather = slowest(ranks, [&] { ranks.all_gather(own, x, "bench").wait(); });
-  f.all_reduce_bf16 =
-      slowest(ranks, [&] { ranks.all_reduce(half, Reduction::sum, "bench").wait(); });
-  return f;
+  // All of them in every round: what disturbs the machine for a while disturbs all alike.
+  std::vector<double> copies, sums, scatters, gathers, halves;
+  std::vector<double> sum_shares, scatter_shares, gather_shares, speedups;
+  for (int round = 0; round <= rounds; ++round) {
+    const double copy =
+        slowest(ranks, [&] { std::memcpy(others.view(DType::f32).data, x.data, bytes); });
+    const double sum = slowest(ranks, [&] { ranks.all_reduce(x, Reduction::sum, "bench").wait(); });
+    const double scatter = slowest(ranks, [&] { ranks.reduce_scatter(x, own, "bench").wait(); });
+    const double gather = slowest(ranks, [&] { ranks.all_gather(own, x, "bench").wait(); });
+    const double bf16 =
+        slowest(ranks, [&] { ranks.all_reduce(half, Reduction::sum, "bench").wait(); });
+    if (round == 0) continue;  // to warm up
+    copies.push_back(copy);
+    sums.push_back(sum);
+    scatters.push_back(scatter);
+    gathers.push_back(gather);
+    halves.push_back(bf16);
+    sum_shares.push_back(copy / sum);
+    scatter_shares.push_back(copy / scatter);
+    gather_shares.push_back(copy / gather);
+    speedups.push_back(sum / bf16);
+  }
+  return {.bytes = bytes,
+          .copy = median(copies),
+          .all_reduce = median(sums),
+          .reduce_scatter = median(scatters),
+          .all_gather = median(gathers),
+          .all_reduce_bf16 = median(halves),
+          .all_reduce_share = median(sum_shares),
+          .reduce_scatter_share = median(scatter_shares),
+          .all_gather_share = median(gather_shares),
+          .bf16_speedup = median(speedups)};
 }
 
 }  // namespace rankine

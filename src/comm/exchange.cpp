@@ -41,12 +41,13 @@ void LinkGroup::Exchange::drive_sends() {
 // Polls, then yields, then sleeps: ranks may share processors with those they wait for.
 template <class Ready>
 void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
-  constexpr int polls = 200, yields = 400;
   const double limit = group_.settings_.timeout_seconds;
   Clock::time_point start{}, last{};
   for (int round = 0;; ++round) {
     drive_sends();
     if (ready()) return;
+    const bool urgent = waiting_for_ > 0;
+    const int polls = urgent ? 200 : 10, yields = urgent ? 400 : 10;
     if (round < polls) {
       __builtin_ia32_pause();
       continue;
@@ -54,7 +55,7 @@ void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
     if (round < yields)
       sched_yield();
     else
-      usleep(30);
+      usleep(urgent ? 30 : 60);
     if (round % 64 != 0) continue;
     if (group_.settings_.interruption)
       if (const std::string why = group_.settings_.interruption(); !why.empty())
@@ -127,9 +128,9 @@ void LinkGroup::Exchange::receive(int peer, void* to, int64_t bytes) {
   Link& link = link_to(peer);
   link.expect_message(static_cast<size_t>(bytes));
   for (int64_t done = 0; done < bytes;) {
-    const auto count = std::min<int64_t>(bytes - done, Link::piece_bytes);
+    const auto count = std::min(bytes - done, static_cast<int64_t>(group_.settings_.piece_bytes));
     const std::byte* piece = wait_piece(peer);
-    if (static_cast<size_t>(bytes) >= Link::piece_bytes)
+    if (static_cast<size_t>(bytes) >= group_.settings_.piece_bytes)
       copy_past_caches(static_cast<char*>(to) + done, piece, static_cast<size_t>(count));
     else
       std::memcpy(static_cast<char*>(to) + done, piece, static_cast<size_t>(count));
@@ -156,7 +157,8 @@ void LinkGroup::Exchange::agree() {
 // The sum over ranks [low, high) of one piece: where it already is, or in the buffer of `level`.
 const void* LinkGroup::Exchange::reduce_range(const Part& part, int low, int high, size_t level) {
   const Combine& c = *part.combine;
-  std::byte* buffer = level == 0 ? part.first_buffer : group_.scratch_.data() + level * level_bytes;
+  std::byte* buffer =
+      level == 0 ? part.first_buffer : group_.scratch_.data() + level * level_bytes();
   const auto rank_of = [&](int number) { return part.first + number * part.stride; };
   if (high - low == 1) {
     if (low == part.self && part.as_sent) return part.own;
@@ -187,7 +189,7 @@ const void* LinkGroup::Exchange::reduce_range(const Part& part, int low, int hig
 void LinkGroup::Exchange::make_room(const Combine& combine) {
   size_t levels = 2;
   for (int ranks = 1; ranks < group_.size_; ranks *= 2) ++levels;
-  const size_t bytes = levels * level_bytes;
+  const size_t bytes = levels * level_bytes();
   expect(dtype_bytes(combine.sum) <= 8, "sums fit their levels");
   if (group_.scratch_.size() < bytes) group_.scratch_.resize(bytes);
 }
@@ -224,7 +226,7 @@ void LinkGroup::Exchange::reduce(const void* own, void* out, int64_t count, DTyp
   const Combine& combine = combine_of(dtype, reduction);
   make_room(combine);
   const int64_t size = dtype_bytes(dtype);
-  const int64_t per_piece = static_cast<int64_t>(Link::piece_bytes) / size;
+  const int64_t per_piece = static_cast<int64_t>(group_.settings_.piece_bytes) / size;
   for (int peer = 0; peer < group_.size_; ++peer)
     if (peer != group_.rank_) link_to(peer).expect_message(static_cast<size_t>(count * size));
   for (int64_t done = 0; done < count; done += per_piece)
@@ -240,7 +242,7 @@ void LinkGroup::Exchange::reduce_and_collect(const Tensor& x, Reduction reductio
   make_room(combine);
   const int size = group_.size_, rank = group_.rank_;
   const Parts parts(x, size);
-  const int64_t most = static_cast<int64_t>(Link::piece_bytes) / parts.width;
+  const int64_t most = static_cast<int64_t>(group_.settings_.piece_bytes) / parts.width;
   const auto send_piece = [&](int peer, const Parts::Piece& p) {
     send(peer, p.data, p.count * parts.width);
   };

@@ -11,8 +11,10 @@ namespace rankine {
 // watchdog.
 class LinkGroup::Exchange {
  public:
-  Exchange(LinkGroup& group, const Call& call, const std::vector<std::unique_ptr<Link>>& links)
-      : group_(group), call_(call), links_(links) {}
+  // While nobody waits for the operation it gives its processor up soon: others compute there.
+  Exchange(LinkGroup& group, const Call& call, const std::vector<std::unique_ptr<Link>>& links,
+           const std::atomic<int>& waiting)
+      : group_(group), call_(call), links_(links), waiting_for_(waiting) {}
 
   // Sends the header to each of `peers` and compares theirs; Error{internal} when they differ.
   void agree();
@@ -80,7 +82,7 @@ class LinkGroup::Exchange {
                       std::byte* sum);
   void wait_sent(int peer, const void* data);
   // Room for the sums of one piece; 16-bit numbers widen to twice their size.
-  static constexpr size_t level_bytes = 2 * Link::piece_bytes;
+  size_t level_bytes() const { return 2 * group_.settings_.piece_bytes; }
   const void* reduce_range(const Part& part, int low, int high, size_t level);
   const std::byte* wait_piece(int peer);
   template <class Ready>
@@ -94,6 +96,7 @@ class LinkGroup::Exchange {
   LinkGroup& group_;
   const Call& call_;
   const std::vector<std::unique_ptr<Link>>& links_;
+  const std::atomic<int>& waiting_for_;
   std::deque<Message> waiting_;   // to be sent, in order per peer
   std::vector<Message> sending_;  // one at a time per peer
   OperationHeader heard_;

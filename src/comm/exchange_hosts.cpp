@@ -32,12 +32,13 @@ void LinkGroup::Exchange::reduce_over_hosts(const Parts& in, char* out, DType dt
   const int local = group_.settings_.ranks_per_host, hosts = group_.size_ / local;
   const int host = group_.rank_ / local, self = group_.rank_ % local;
   const int64_t sum_width = dtype_bytes(combine.sum);
-  const int64_t most = static_cast<int64_t>(Link::piece_bytes) / std::max(in.width, sum_width);
+  const int64_t most =
+      static_cast<int64_t>(group_.settings_.piece_bytes) / std::max(in.width, sum_width);
   // Two rounds of partial sums: one may still be on its way while the next is made.
   std::vector<std::byte>& partials = group_.partials_;
-  partials.resize(static_cast<size_t>(2 * hosts) * level_bytes);
+  partials.resize(static_cast<size_t>(2 * hosts) * level_bytes());
   const auto partial = [&](int64_t k, int h) {
-    return partials.data() + static_cast<size_t>(k % 2 * hosts + h) * level_bytes;
+    return partials.data() + static_cast<size_t>(k % 2 * hosts + h) * level_bytes();
   };
   const int64_t pieces = (in.part + most - 1) / most;
   for (int64_t k = -ahead; k < pieces; ++k) {

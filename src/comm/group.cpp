@@ -45,8 +45,8 @@ LinkGroup::Call LinkGroup::call(Kind kind, const Tensor& x, int64_t bytes, std::
 }
 
 Work LinkGroup::collective(const Call& call, std::function<void(Exchange&)> run) {
-  return collectives_.start([this, call, run = std::move(run)] {
-    Exchange exchange(*this, call, links_.collective);
+  return collectives_.start([this, call, run = std::move(run)](const std::atomic<int>& waiting) {
+    Exchange exchange(*this, call, links_.collective, waiting);
     run(exchange);
     exchange.finish_sends();
   });
@@ -158,8 +158,8 @@ Work LinkGroup::send(const Tensor& x, int peer, std::string_view tag) {
   const auto p = static_cast<size_t>(peer);
   const Call c = call(kind_transfer, x, x.bytes(), tag, sends_[p]++);
   count(x.bytes());
-  return send_queues_[p]->start([this, c, x, peer] {
-    Exchange exchange(*this, c, links_.sending);
+  return send_queues_[p]->start([this, c, x, peer](const std::atomic<int>& waiting) {
+    Exchange exchange(*this, c, links_.sending, waiting);
     exchange.announce(peer);
     exchange.send(peer, x.data, x.bytes());
     exchange.finish_sends();
@@ -170,8 +170,8 @@ Work LinkGroup::receive(Tensor x, int peer, std::string_view tag) {
   expect(peer >= 0 && peer < size_ && peer != rank_, "a peer within the group");
   const auto p = static_cast<size_t>(peer);
   const Call c = call(kind_transfer, x, x.bytes(), tag, receives_[p]++);
-  return receive_queues_[p]->start([this, c, x, peer] {
-    Exchange exchange(*this, c, links_.receiving);
+  return receive_queues_[p]->start([this, c, x, peer](const std::atomic<int>& waiting) {
+    Exchange exchange(*this, c, links_.receiving, waiting);
     exchange.hear(peer);
     exchange.receive(peer, x.data, x.bytes());
   });

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -19,6 +20,7 @@ struct GroupSettings {
   // Above 1: the members lie on several hosts, so many on each, a power of two, neighbours in
   // order.
   int ranks_per_host = 1;
+  size_t piece_bytes = size_t{64} << 10;  // of all links: small for caches, large for networks
   // "rank 5 (data 1)": how messages call a member of the group.
   std::function<std::string(int member)> place;
   // Thrown into waits when not empty: another rank's failure, known some other way.
@@ -29,6 +31,8 @@ struct GroupSettings {
 // waits.
 class OperationQueue {
  public:
+  // `waiting` counts the threads that wait for an operation of the queue.
+  using Run = std::function<void(const std::atomic<int>& waiting)>;
   class Entry : public Operation {
    public:
     bool done() override;
@@ -37,7 +41,7 @@ class OperationQueue {
    private:
     friend class OperationQueue;
     OperationQueue* queue_ = nullptr;
-    std::function<void()> run_;
+    Run run_;
     bool done_ = false;
     std::exception_ptr failure_;
   };
@@ -46,7 +50,7 @@ class OperationQueue {
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
   ~OperationQueue();  // what has not begun is dropped
-  Work start(std::function<void()> run);
+  Work start(Run run);
 
  private:
   void drive(std::unique_lock<std::mutex>& lock);
@@ -55,6 +59,7 @@ class OperationQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Entry>> queue_;
+  std::atomic<int> waiting_{0};
   bool running_ = false, stopping_ = false;
   std::exception_ptr failure_;  // of an earlier operation: all later ones fail too
   std::thread thread_;

@@ -4,13 +4,16 @@
 // What carries bytes between two ranks, one way each. Collectives are written once over links.
 namespace rankine {
 
-// A message is cut into pieces of piece_bytes, the last one shorter; both sides know its length.
+// A message is cut into pieces of piece_bytes(), the last one shorter; both sides know its length.
 // Messages arrive in the order in which they were sent. One thread uses a link at a time.
 class Link {
  public:
-  static constexpr size_t piece_bytes = size_t{64} << 10;
-
+  explicit Link(size_t piece_bytes) : piece_bytes_(piece_bytes) {}
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
   virtual ~Link() = default;
+
+  size_t piece_bytes() const { return piece_bytes_; }
   // Begins one message; the one before must be sent(). `data` must stay until then.
   virtual void start_send(const void* data, size_t bytes) = 0;
   // Moves the message on; true when its memory may be used again.
@@ -20,6 +23,9 @@ class Link {
   // The next piece of it, or null when it is not there yet. It stays until consume().
   virtual const std::byte* arrived() = 0;
   virtual void consume() = 0;
+
+ private:
+  size_t piece_bytes_;
 };
 
 }  // namespace rankine

@@ -9,12 +9,14 @@ bool OperationQueue::Entry::done() {
 
 void OperationQueue::Entry::wait() {
   std::unique_lock lock(queue_->mutex_);
+  ++queue_->waiting_;
   while (!done_) {
     if (queue_->running_)
       queue_->changed_.wait(lock);
     else
       queue_->drive(lock);
   }
+  --queue_->waiting_;
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -27,7 +29,7 @@ OperationQueue::~OperationQueue() {
   if (thread_.joinable()) thread_.join();
 }
 
-Work OperationQueue::start(std::function<void()> run) {
+Work OperationQueue::start(Run run) {
   auto entry = std::make_shared<Entry>();
   entry->queue_ = this;
   entry->run_ = std::move(run);
@@ -48,7 +50,7 @@ void OperationQueue::drive(std::unique_lock<std::mutex>& lock) {
   std::exception_ptr failure = failure_;
   lock.unlock();
   if (!failure) try {
-      entry->run_();
+      entry->run_(waiting_);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -62,11 +64,16 @@ void OperationQueue::drive(std::unique_lock<std::mutex>& lock) {
 
 void OperationQueue::drive_in_background() {
   std::unique_lock lock(mutex_);
+  const auto idle = [&] { return queue_.empty() || running_; };
   while (!stopping_) {
-    if (!queue_.empty() && !running_)
-      drive(lock);
-    else
+    if (idle()) {
       changed_.wait(lock);
+      continue;
+    }
+    // Whoever started it may wait for it at once, and is faster without a change of threads.
+    if (!changed_.wait_for(lock, std::chrono::microseconds(100),
+                           [&] { return stopping_ || idle(); }))
+      drive(lock);
   }
 }
 

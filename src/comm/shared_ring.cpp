@@ -17,7 +17,7 @@ bool SharedRingLink::sent() {
   while (left_to_send_ > 0) {
     const uint64_t number = out_.written.load(std::memory_order_relaxed);
     if (number - out_.read.load(std::memory_order_acquire) == slots_) return false;
-    const size_t count = std::min(left_to_send_, piece_bytes);
+    const size_t count = std::min(left_to_send_, piece_bytes());
     copy_through_caches(slot(out_, number), data_, count);
     out_.written.store(number + 1, std::memory_order_release);
     data_ += count;

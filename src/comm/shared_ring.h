@@ -13,14 +13,16 @@ struct SharedRing {
   alignas(64) std::atomic<uint64_t> read;
   alignas(64) std::byte slots[1];
 
-  static size_t bytes(size_t slots) { return sizeof(SharedRing) + slots * Link::piece_bytes; }
+  static size_t bytes(size_t slots, size_t piece_bytes) {
+    return sizeof(SharedRing) + slots * piece_bytes;
+  }
 };
 
 class SharedRingLink final : public Link {
  public:
   // Both rings have `slots` slots and outlive the link.
-  SharedRingLink(SharedRing& out, SharedRing& in, size_t slots)
-      : out_(out), in_(in), slots_(slots) {}
+  SharedRingLink(SharedRing& out, SharedRing& in, size_t slots, size_t piece_bytes)
+      : Link(piece_bytes), out_(out), in_(in), slots_(slots) {}
 
   void start_send(const void* data, size_t bytes) override;
   bool sent() override;
@@ -30,7 +32,7 @@ class SharedRingLink final : public Link {
 
  private:
   std::byte* slot(SharedRing& ring, uint64_t number) const {
-    return ring.slots + number % slots_ * piece_bytes;
+    return ring.slots + number % slots_ * piece_bytes();
   }
   SharedRing &out_, &in_;
   size_t slots_;

@@ -11,7 +11,7 @@
 namespace rankine {
 namespace {
 
-constexpr size_t slots = 4;
+constexpr size_t slots = 4, piece_bytes = size_t{64} << 10;
 
 // What all thread ranks share: rings by group, pair and lane, and the first failure.
 struct Shared {
@@ -22,7 +22,8 @@ struct Shared {
   SharedRing& ring(int group, int from, int to, int lane) {
     const std::lock_guard lock(mutex);
     SharedMemory& found = rings[{group, from, to, lane}];
-    if (found.data() == nullptr) found = SharedMemory::of_threads(SharedRing::bytes(slots));
+    if (found.data() == nullptr)
+      found = SharedMemory::of_threads(SharedRing::bytes(slots, piece_bytes));
     require(found.data() != nullptr, ErrorKind::resource, "no memory for rings between threads");
     return *reinterpret_cast<SharedRing*>(found.data());
   }
@@ -58,7 +59,8 @@ class ThreadWorld final : public World {
       }
       const auto link = [&](int out, int in) {
         return std::make_unique<SharedRingLink>(shared_->ring(id, rank_, peer, out),
-                                                shared_->ring(id, peer, rank_, in), slots);
+                                                shared_->ring(id, peer, rank_, in), slots,
+                                                piece_bytes);
       };
       links.collective.push_back(link(collectives, collectives));
       links.sending.push_back(link(forth, back));
@@ -67,6 +69,7 @@ class ThreadWorld final : public World {
     expect(mine >= 0, "a group has the calling rank in it");
     GroupSettings group{settings_.timeout_seconds,
                         static_cast<int>(members.size()) == size_ ? ranks_per_host_ : 1,
+                        piece_bytes,
                         [mesh = settings_.mesh, members](int member) {
                           return place_of(mesh, members[static_cast<size_t>(member)]);
                         },

@@ -19,7 +19,7 @@ bool MpiLink::sent() {
     int done = 1;
     if (request != MPI_REQUEST_NULL) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done != 0 && left_to_send_ > 0) {
-      const size_t count = std::min(left_to_send_, piece_bytes);
+      const size_t count = std::min(left_to_send_, piece_bytes());
       MPI_Isend(data_, static_cast<int>(count), MPI_BYTE, peer_, send_tag_, MPI_COMM_WORLD,
                 &request);
       data_ += count;
@@ -33,7 +33,7 @@ bool MpiLink::sent() {
 
 void MpiLink::expect_message(size_t bytes) {
   expect(left_to_post_ == 0 && posted_ == 0, "a message is consumed before the next");
-  if (buffers_.empty()) buffers_.resize(window * piece_bytes);
+  if (buffers_.empty()) buffers_.resize(window * piece_bytes());
   left_to_post_ = bytes;
   const std::lock_guard lock(mutex_);
   post_receives();
@@ -41,8 +41,8 @@ void MpiLink::expect_message(size_t bytes) {
 
 void MpiLink::post_receives() {
   for (; left_to_post_ > 0 && posted_ < window; ++posted_) {
-    const size_t slot = (first_ + posted_) % window, count = std::min(left_to_post_, piece_bytes);
-    MPI_Irecv(buffers_.data() + slot * piece_bytes, static_cast<int>(count), MPI_BYTE, peer_,
+    const size_t slot = (first_ + posted_) % window, count = std::min(left_to_post_, piece_bytes());
+    MPI_Irecv(buffers_.data() + slot * piece_bytes(), static_cast<int>(count), MPI_BYTE, peer_,
               receive_tag_, MPI_COMM_WORLD, &receives_[slot]);
     left_to_post_ -= count;
   }
@@ -57,7 +57,7 @@ const std::byte* MpiLink::arrived() {
     if (done == 0) return nullptr;
     first_arrived_ = true;
   }
-  return buffers_.data() + first_ * piece_bytes;
+  return buffers_.data() + first_ * piece_bytes();
 }
 
 void MpiLink::consume() {

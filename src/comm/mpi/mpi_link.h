@@ -14,8 +14,12 @@ namespace rankine {
 class MpiLink final : public Link {
  public:
   // `mutex` is held around every call of MPI.
-  MpiLink(std::mutex& mutex, int peer, int send_tag, int receive_tag)
-      : mutex_(mutex), peer_(peer), send_tag_(send_tag), receive_tag_(receive_tag) {}
+  MpiLink(std::mutex& mutex, int peer, int send_tag, int receive_tag, size_t piece_bytes)
+      : Link(piece_bytes),
+        mutex_(mutex),
+        peer_(peer),
+        send_tag_(send_tag),
+        receive_tag_(receive_tag) {}
 
   void start_send(const void* data, size_t bytes) override;
   bool sent() override;

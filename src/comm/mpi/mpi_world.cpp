@@ -41,7 +41,8 @@ class MpiWorld final : public World {
   std::string description() const override;
 
  private:
-  std::vector<SharedMemory> share_rings(const std::vector<int>& members, size_t slots);
+  std::vector<SharedMemory> share_rings(const std::vector<int>& members, size_t slots,
+                                        size_t piece_bytes);
   size_t place_in(const std::vector<int>& members, int owner, int to) const;
   bool near(int peer) const {
     return nodes_[static_cast<size_t>(peer)] == nodes_[static_cast<size_t>(rank_)];
@@ -112,10 +113,11 @@ size_t MpiWorld::place_in(const std::vector<int>& members, int owner, int to) co
 
 // Every rank makes one file of rings towards the members of its host and maps theirs. Returns the
 // files by member, none when that works not everywhere.
-std::vector<SharedMemory> MpiWorld::share_rings(const std::vector<int>& members, size_t slots) {
+std::vector<SharedMemory> MpiWorld::share_rings(const std::vector<int>& members, size_t slots,
+                                                size_t piece_bytes) {
   const auto peers = static_cast<size_t>(
       std::ranges::count_if(members, [&](int m) { return m != rank_ && near(m); }));
-  const size_t bytes = peers * lanes * SharedRing::bytes(slots);
+  const size_t bytes = peers * lanes * SharedRing::bytes(slots, piece_bytes);
   SharedMemory mine = peers > 0 ? SharedMemory::create(bytes) : SharedMemory();
   RingFile told{getpid(), mine.descriptor()};
   std::vector<RingFile> files(static_cast<size_t>(size_));
@@ -143,11 +145,16 @@ std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
   expect(mine < members.size(), "a group has the calling rank in it");
   size_t near_members = 0;
   for (const int member : members) near_members += near(member) ? 1 : 0;
+  // Pieces that stay in caches between processes; on a network more must be under way between two
+  // looks at it, since whoever looks shares the processors with computation.
+  const bool network = near_members < members.size() || !settings_.shared_memory || !rings_work_;
+  const size_t piece_bytes = network ? size_t{1} << 20 : size_t{64} << 10;
   // All ranks of a host agree on the number; the whole stays small when there are many of them.
-  const size_t slots = std::clamp<size_t>(16 / std::max<size_t>(1, near_members), 2, 8);
+  const size_t slots =
+      network ? 2 : std::clamp<size_t>(16 / std::max<size_t>(1, near_members), 2, 8);
   std::vector<SharedMemory> files;
   if (settings_.shared_memory && rings_work_) {
-    files = share_rings(members, slots);
+    files = share_rings(members, slots, piece_bytes);
     if (files.empty()) rings_work_ = false;
   }
   GroupLinks links;
@@ -162,20 +169,21 @@ std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
         const auto ring = [&](size_t owner, int to, int which) -> SharedRing& {
           const size_t place = place_in(members, members[owner], to) + static_cast<size_t>(which);
           return *reinterpret_cast<SharedRing*>(files[owner].data() +
-                                                place * SharedRing::bytes(slots));
+                                                place * SharedRing::bytes(slots, piece_bytes));
         };
-        lists[lane]->push_back(std::make_unique<SharedRingLink>(ring(mine, members[m], lane),
-                                                                ring(m, rank_, in_lane), slots));
+        lists[lane]->push_back(std::make_unique<SharedRingLink>(
+            ring(mine, members[m], lane), ring(m, rank_, in_lane), slots, piece_bytes));
       } else {
         const int tag = id * lanes;
         lists[lane]->push_back(
-            std::make_unique<MpiLink>(mutex_, members[m], tag + lane, tag + in_lane));
+            std::make_unique<MpiLink>(mutex_, members[m], tag + lane, tag + in_lane, piece_bytes));
       }
     }
   }
   for (SharedMemory& file : files) mapped_.push_back(std::move(file));
   const GroupSettings group{settings_.timeout_seconds,
                             ranks_per_host(members),
+                            piece_bytes,
                             [mesh = settings_.mesh, members](int member) {
                               return place_of(mesh, members[static_cast<size_t>(member)]);
                             },
