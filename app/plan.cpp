@@ -9,6 +9,7 @@
 #include "command.h"
 #include "model_source.h"
 #include "planner/model_states.h"
+#include "planner/step_costs.h"
 #include "planner/traffic.h"
 #include "runtime/engine.h"
 #include "runtime/options.h"
@@ -24,6 +25,8 @@ struct PlanOptions {
   int64_t micro_batch_size = 1, seq_length = 0;
   uint64_t bucket_size = ParallelOptions{}.bucket_size;
   bool strict = false, print_program = false;
+  double rank_flops = 0, memory_bandwidth = 0;
+  uint64_t link_bandwidth = 0;
   std::optional<DType> precision;  // none: as the ZeRO paper counts
   std::filesystem::path json;
 };
@@ -56,6 +59,15 @@ OptionTable declare(PlanOptions& o) {
   table.flag({"strict"}, &o.strict, "as in training");
   table.flag({"print-program"}, &o.print_program,
              "print the step program of one rank, action by action");
+  table.real({"rank-flops"}, &o.rank_flops,
+             "simulate the step: flops per second of one rank (see rankine bench); 0: do not",
+             {.least = 0});
+  table.bytes({"link-bandwidth"}, &o.link_bandwidth,
+              "bytes per second that one rank sends, for the simulation");
+  table.real({"memory-bandwidth"}, &o.memory_bandwidth,
+             "bytes per second of the optimizer's streams, for the simulation; 0: as if it took no "
+             "time",
+             {.least = 0});
   return table;
 }
 
@@ -181,6 +193,35 @@ std::unique_ptr<Engine> planned_engine(const PlanOptions& o, const ModelConfig& 
                 .data = &data});
 }
 
+// Plays the step program of all ranks against the given rates.
+void simulate_step(const PlanOptions& o, const Engine& engine, Ops& ops, Json& json) {
+  require(o.link_bandwidth > 0 || o.data_parallel == 1, ErrorKind::usage,
+          "--rank-flops simulates {} ranks and needs their --link-bandwidth too", o.data_parallel);
+  const StepPlan& plan = engine.step_plan();
+  const Model model(engine.config());
+  const CostTable costs = step_costs(
+      model.describe(ops, engine.setup().shape, engine.setup().compute), plan.traits,
+      {.flops = o.rank_flops,
+       .bytes_sent = static_cast<double>(std::max<uint64_t>(1, o.link_bandwidth)),
+       .memory_bytes = o.memory_bandwidth},
+      static_cast<int>(o.data_parallel), engine.setup().compute, engine.store().setup().zero);
+  std::vector<RankProgram> ranks;
+  for (int r = 0; r < static_cast<int>(o.data_parallel); ++r)
+    ranks.push_back({{.data = r}, plan.program, plan.traits, plan.gradients});
+  const Simulation simulation = simulate(ranks, costs);
+  const double tokens = static_cast<double>(engine.setup().shape.rows() * o.accumulation) *
+                        static_cast<double>(o.data_parallel);
+  fmt::print(
+      "\nsimulated step {}, {:.0f} tokens/s; {:.0f} % of the communication hidden, ranks compute "
+      "{:.0f} % of the time\n",
+      format_seconds(simulation.seconds), tokens / simulation.seconds, 100 * simulation.overlap(0),
+      100 * (1 - simulation.bubble()));
+  json["simulation"] = {{"seconds", simulation.seconds},
+                        {"overlap", simulation.overlap(0)},
+                        {"bubble", simulation.bubble()},
+                        {"activation_peak_bytes", simulation.ranks[0].peak_bytes}};
+}
+
 // Model states and residual states of every stage, as training reserves them, and one in detail.
 void plan_memory(const PlanOptions& o, Json& json) {
   const ModelConfig config = open_model(o.model).config;
@@ -209,6 +250,7 @@ void plan_memory(const PlanOptions& o, Json& json) {
   const auto engine = planned_engine(o, config, *ops, *data, std::max<int64_t>(0, o.zero));
   fmt::print("\nstage {} in detail\n{}", std::max<int64_t>(0, o.zero),
              to_table(engine->plan(), Tier::device));
+  if (o.rank_flops > 0) simulate_step(o, *engine, *ops, json);
   if (o.print_program) fmt::print("\nstep program\n{}\n", to_string(engine->step_plan().program));
 }
 
