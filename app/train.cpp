@@ -115,15 +115,14 @@ double sum_over(Communicator& ranks, double value) {
 }
 
 // Starts or resumes the weights and states; returns where the run stands.
-RunState begin_run(const TrainOptions& o, const OptionTable& table, const ModelSource& source,
-                   const std::string& identity, Engine& engine, Trainer& trainer, Log& log) {
+RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& engine,
+                   Trainer& trainer, Log& log) {
   RunState state;
   if (o.run.resume) {
     Communicator& ranks = engine.store().data();
     const auto newest = ranks.rank() == 0 ? newest_complete_checkpoint(o.run.output)->string() : "";
     const std::string checkpoint = broadcast_text(ranks, newest, 0, "checkpoint");
     state = resume(checkpoint, engine, trainer);
-    check_resumed(state, table, identity, log);
     log_line(log, "resumed   from step {} of '{}'", state.step, checkpoint);
   } else if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
     engine.store().initialise(o.run.seed);
@@ -171,7 +170,8 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
                   {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
   const std::string identity = data_identity(data);
-  RunState state = begin_run(o, table, source, identity, engine, trainer, log);
+  RunState state = begin_run(o, source, engine, trainer, log);
+  if (o.run.resume) check_resumed(state, table, identity, log);
   state.model = config;
   state.tokenizer = data.is_bytes() ? "bytes" : source.tokenizer;
   state.data_identity = identity;

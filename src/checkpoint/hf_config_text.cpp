@@ -152,7 +152,7 @@ std::string hf_config_text(const ModelConfig& config, DType stored) {
   out["eos_token_id"] = eos_ids(config);
   out["pad_token_id"] = id_or_null(config.pad);
   out["use_cache"] = true;
-  const std::string text = out.dump(2) + "\n";
+  std::string text = out.dump(2) + "\n";
   require_expressible(in_normal_form(config), parse_hf_config(text, "the new config.json"));
   return text;
 }

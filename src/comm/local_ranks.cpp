@@ -1,11 +1,11 @@
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -37,7 +37,7 @@ std::string find_program(const std::string& name) {
 std::string open_mpi_launcher() {
   std::string passed_over;
   for (const char* name : {"mpirun.openmpi", "mpirun"}) {
-    const std::string program = find_program(name);
+    std::string program = find_program(name);
     if (program.empty()) continue;
     std::error_code code;
     const std::string real = fs::canonical(program, code).filename().string();

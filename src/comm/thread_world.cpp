@@ -35,12 +35,12 @@ struct Shared {
 
 class ThreadWorld final : public World {
  public:
-  ThreadWorld(int rank, int size, int ranks_per_host, WorldSettings settings,
+  ThreadWorld(int rank, int size, int ranks_per_host, const WorldSettings& settings,
               std::shared_ptr<Shared> shared)
       : rank_(rank),
         size_(size),
         ranks_per_host_(ranks_per_host),
-        settings_(std::move(settings)),
+        settings_(settings),
         shared_(std::move(shared)) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }

@@ -58,8 +58,12 @@ class Layer final : public Block {
 
   Tensor attention_input(const BlockRun& run, const Tensor& buffer, int64_t past) const;
   void attend(const BlockRun& run, const Tensor& ready_qkv) const;
-  void norm_weight_grad(const BlockRun& run, Pair norm, const Tensor& x, const Tensor& stats,
-                        const Tensor& dnorm, const Tensor& residual, Tensor dx) const;
+  // What a norm's gradient reads beside its weights.
+  struct NormUse {
+    Pair weights;
+    Tensor x, stats, dnorm, residual;
+  };
+  void norm_grad(const BlockRun& run, const NormUse& use, Tensor dx) const;
   void linear_grads(const BlockRun& run, Pair linear, const Tensor& dy, const Tensor& x) const;
   Tensor dropped(const BlockRun& run, const Tensor& dy, size_t pending, int64_t site) const;
 
@@ -180,11 +184,10 @@ Tensor Layer::dropped(const BlockRun& run, const Tensor& dy, size_t pending, int
   return out;
 }
 
-void Layer::norm_weight_grad(const BlockRun& run, Pair norm, const Tensor& x, const Tensor& stats,
-                             const Tensor& dnorm, const Tensor& residual, Tensor dx) const {
-  run.ops.norm_grad(
-      {config_.norm, x, stats, at(run.params, norm.weight), dnorm, residual, run.accumulate}, dx,
-      at(run.grads, norm.weight), at(run.grads, norm.bias));
+void Layer::norm_grad(const BlockRun& run, const NormUse& use, Tensor dx) const {
+  run.ops.norm_grad({config_.norm, use.x, use.stats, at(run.params, use.weights.weight), use.dnorm,
+                     use.residual, run.accumulate},
+                    dx, at(run.grads, use.weights.weight), at(run.grads, use.weights.bias));
 }
 
 void Layer::backward_input(const BlockRun& run, const Tensor& dy_in, Tensor dx) const {
@@ -200,8 +203,9 @@ void Layer::backward_input(const BlockRun& run, const Tensor& dy_in, Tensor dx) 
                         da);
   ops.activation_grad(config_.activation, rows_of(run, run.saved[pre], pre_width()), da, dp);
   ops.linear_input_grad(dp, at(run.params, up_.weight), dn);
-  norm_weight_grad(run, norm2_, hidden(run, run.saved[middle]),
-                   rows_of(run, run.saved[stats2], stats), dn, dy, dm);
+  norm_grad(
+      run, {norm2_, hidden(run, run.saved[middle]), rows_of(run, run.saved[stats2], stats), dn, dy},
+      dm);
 
   const Tensor dattn = rows_of(run, run.scratch[dattended], q);
   ops.linear_input_grad(dropped(run, dm, dropped_attention, 2 * layer_ + 1),
@@ -221,8 +225,9 @@ void Layer::backward_input(const BlockRun& run, const Tensor& dy_in, Tensor dx) 
         at(run.params, head_norm_.weight), at(run.params, head_norm_.bias), dq,
         at(run.grads, head_norm_.weight), at(run.grads, head_norm_.bias), run.accumulate);
   ops.linear_input_grad(dq, at(run.params, qkv_.weight), dn);
-  norm_weight_grad(run, norm1_, hidden(run, run.saved[input]),
-                   rows_of(run, run.saved[stats1], stats), dn, dm, hidden(run, dx));
+  norm_grad(run,
+            {norm1_, hidden(run, run.saved[input]), rows_of(run, run.saved[stats1], stats), dn, dm},
+            hidden(run, dx));
 }
 
 void Layer::linear_grads(const BlockRun& run, Pair linear, const Tensor& dy,

@@ -29,7 +29,7 @@ struct RingFile {
 
 class MpiWorld final : public World {
  public:
-  explicit MpiWorld(WorldSettings settings);
+  explicit MpiWorld(const WorldSettings& settings);
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
   ~MpiWorld() override;
@@ -58,7 +58,7 @@ class MpiWorld final : public World {
   std::vector<SharedMemory> mapped_;
 };
 
-MpiWorld::MpiWorld(WorldSettings settings) : settings_(std::move(settings)) {
+MpiWorld::MpiWorld(const WorldSettings& settings) : settings_(settings) {
   // Settings that keep oversubscribed ranks and plain TCP from collapsing; the user's own win.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_tcp_flags", "1", 0);
@@ -126,7 +126,8 @@ std::vector<SharedMemory> MpiWorld::share_rings(const std::vector<int>& members,
   bool works = peers == 0 || mine.data() != nullptr;
   for (const int member : members) {
     if (member == rank_) {
-      out.push_back(std::move(mine));
+      out.emplace_back();
+      std::swap(out.back(), mine);
       continue;
     }
     const RingFile& file = files[static_cast<size_t>(member)];
@@ -209,7 +210,7 @@ std::string MpiWorld::host() const {
 std::string MpiWorld::description() const {
   std::vector<int> hosts = nodes_;
   std::ranges::sort(hosts);
-  hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   return fmt::format("{} processes on {} host{}{}", size_, hosts.size(),
                      hosts.size() == 1 ? "" : "s",
                      settings_.shared_memory && rings_work_ ? ", shared memory within a host"
