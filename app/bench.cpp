@@ -76,7 +76,8 @@ Json to_json(const StepFigures& f) {
           {"resident_bytes", f.resident_bytes},
           {"most_resident_bytes", f.most_resident_bytes},
           {"data_bytes_sent", f.data_bytes_sent},
-          {"adamw_bytes_per_second", f.adamw_bytes}};
+          {"adamw_bytes_per_second", f.adamw_bytes},
+          {"adamw_share_of_bandwidth", f.adamw_share}};
 }
 
 // Prints and notes the figures of every size.
@@ -155,7 +156,7 @@ Json bench_training(const BenchOptions& o, const ModelConfig& config,
         "step against highest peak {:.1f} %) | AdamW "
         "{:.1f} GB/s = {:.0f} % of bandwidth | plan {} | resident {} ({:+.1f} %)\n",
         name, f.peak_flops / 1e9, f.seconds, f.tokens_per_second, 100 * f.mfu,
-        100 * f.mfu_undisturbed, f.adamw_bytes / 1e9, 100 * f.adamw_bytes / bandwidth,
+        100 * f.mfu_undisturbed, f.adamw_bytes / 1e9, 100 * f.adamw_share,
         format_bytes(f.planned_bytes), format_bytes(f.most_resident_bytes),
         100 * (static_cast<double>(f.most_resident_bytes) / static_cast<double>(f.planned_bytes) -
                1));

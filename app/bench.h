@@ -22,7 +22,7 @@ struct BenchOptions {
 
 // Medians of training steps; of the first rank where nothing else is said.
 struct StepFigures {
-  double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes;
+  double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes, adamw_share;
   uint64_t peak_bytes, planned_bytes, resident_bytes, most_resident_bytes, data_bytes_sent;
   std::vector<TimedOps::Line> profile;
 };

@@ -20,19 +20,26 @@ std::vector<int32_t> random_tokens(int64_t count, int64_t vocabulary) {
   return ids;
 }
 
-// AdamW alone over all parameters, in bytes per second: 28 bytes an element, 30 with a 16-bit copy.
-double measure_adamw(Engine& engine, int rounds) {
-  std::vector<double> seconds;
+struct AdamwFigures {
+  double bytes, share;  // per second; of the memory bandwidth measured in turn with it
+};
+
+// AdamW alone over all owned parameters: 28 bytes an element, 30 with a 16-bit copy.
+AdamwFigures measure_adamw(Engine& engine, int rounds) {
+  std::vector<double> rates, shares;
   Ops& ops = engine.executor().ops();
   const AdamWStep step = adamw_step({}, 1, 0, 1);
+  const double bytes = (engine.setup().compute == DType::f32 ? 28 : 30) *
+                       static_cast<double>(engine.store().layout().owned());
   for (int round = 0; round < rounds; ++round) {
+    const double bandwidth = measure_stream_bytes(ops.threads(), 1);
     const double start = monotonic_seconds();
     engine.store().update(step);
     ops.synchronize();
-    seconds.push_back(monotonic_seconds() - start);
+    rates.push_back(bytes / (monotonic_seconds() - start));
+    shares.push_back(rates.back() / bandwidth);
   }
-  const double bytes = engine.setup().compute == DType::f32 ? 28 : 30;
-  return bytes * static_cast<double>(engine.store().layout().owned()) / median(seconds);
+  return {median(rates), median(shares)};
 }
 
 }  // namespace
@@ -104,6 +111,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
     shares.push_back(flops / taken / peak);
   }
   const std::vector<TimedOps::Line> profile = timed.lines();
+  const AdamwFigures adamw = measure_adamw(engine, 9);
   auto most = static_cast<int64_t>(resident);
   ranks.all_reduce({&most, DType::i64, Shape{1}}, Reduction::max, "figures").wait();
   return {median(seconds),
@@ -111,7 +119,8 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
           median(shares),
           flops / std::ranges::min(seconds) / std::ranges::max(peaks),
           median(peaks),
-          measure_adamw(engine, 7),
+          adamw.bytes,
+          adamw.share,
           engine.arena().peak_bytes(),
           engine.plan().peak_bytes(Tier::device),
           resident,
