@@ -74,7 +74,8 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
                  "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
   engine.allocate();
   engine.store().initialise(1);
-  Trainer trainer(engine.executor(), engine.store(), {{}, 1000, 1, dtype == DType::f16});
+  Trainer trainer(engine.executor(), engine.store(),
+                  {{}, 1000, 1, dtype == DType::f16, mesh.world.get()});
   const int64_t tokens = o.micro_batch_size * o.seq_length * o.accumulation;
   const std::vector<int32_t> ids = random_tokens(tokens + 1, config.vocabulary);
   const auto count = static_cast<size_t>(tokens);

@@ -167,7 +167,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   const double peak = sum_over(ranks, fastest_product(*ops, dtype, 1).flops);
   engine.allocate();
   Trainer trainer(engine.executor(), engine.store(),
-                  {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
+                  {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16, mesh.world.get()});
 
   const std::string identity = data_identity(data);
   RunState state = begin_run(o, source, engine, trainer, log);
@@ -180,7 +180,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
 
   const StopSignal stop;
-  TrainLoop loop({engine, trainer, loader, o.run, log, stop, peak}, state);
+  TrainLoop loop({engine, trainer, loader, o.run, log, stop, *mesh.world, peak}, state);
   const int signal = loop.run();
   const auto newest = newest_complete_checkpoint(o.run.output);
   log_line(log, "{} at step {} of {}; newest checkpoint '{}'", signal != 0 ? "stopped" : "finished",

@@ -18,10 +18,6 @@ struct StateTensors {
   }
 };
 
-Communicator& ranks_of(const TrainLoopParts& parts) {
-  return parts.engine.store().data();
-}
-
 }  // namespace
 
 RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer& trainer) {
@@ -64,13 +60,14 @@ int TrainLoop::run() {
 // A signal may reach some ranks later than others, but they must all stop after the same step.
 int TrainLoop::agreed_signal() {
   int32_t signal = parts_.stop.received();
-  ranks_of(parts_).all_reduce({&signal, DType::i32, Shape{1}}, Reduction::max, "signal").wait();
+  parts_.ranks.all_reduce({&signal, DType::i32, Shape{1}}, Reduction::max, "signal").wait();
   return signal;
 }
 
 void TrainLoop::one_step(int64_t step) {
   const double start = monotonic_seconds();
-  const uint64_t sent = ranks_of(parts_).bytes_sent();
+  const Communicator& data = parts_.engine.store().data();
+  const uint64_t sent = data.bytes_sent();
   const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
   for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
     parts_.loader.fill(step - 1, micro, ids_.data() + micro * micro_tokens,
@@ -88,8 +85,8 @@ void TrainLoop::one_step(int64_t step) {
   m.planned_bytes = parts_.engine.plan().peak_bytes(Tier::device);
   m.arena_peak_bytes = parts_.engine.arena().peak_bytes();
   m.resident_bytes = resident_memory().peak;
-  m.ranks = ranks_of(parts_).size();
-  m.data_bytes_sent = ranks_of(parts_).bytes_sent() - sent;
+  m.ranks = parts_.ranks.size();
+  m.data_bytes_sent = data.bytes_sent() - sent;
   if (parts_.loader.order().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
   metrics_.write(m);
@@ -119,7 +116,7 @@ void TrainLoop::log(const StepMetrics& m) {
 // Validation batches go round the ranks; past the last one a rank computes what counts for nothing,
 // since the ranks may have to gather parameters from each other.
 double TrainLoop::validate() {
-  Communicator& ranks = ranks_of(parts_);
+  Communicator& ranks = parts_.ranks;
   ExactSum sum;
   int64_t tokens = 0;
   const MicroShape shape{parts_.loader.rows(), parts_.loader.seq_length()};
@@ -143,7 +140,7 @@ double TrainLoop::validate() {
 }
 
 void TrainLoop::save() {
-  Communicator& ranks = ranks_of(parts_);
+  Communicator& ranks = parts_.ranks;
   const StateTensors tensors(parts_.engine.store());
   // States that every rank holds whole are written by the first.
   const bool writes = parts_.engine.store().layout().owners() > 1 || ranks.rank() == 0;

@@ -21,6 +21,7 @@ struct TrainLoopParts {
   const RunOptions& options;  // batch sizes derived, output and metrics filled in
   Log& log;
   const StopSignal& stop;
+  Communicator& ranks;    // all of them, for what is not the data axis's traffic
   double peak_flops = 0;  // measured, of the run's dtype, by all ranks together
 };
 

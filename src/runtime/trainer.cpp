@@ -22,7 +22,8 @@ StepReport Trainer::step(int64_t step, std::span<const int32_t> ids,
 }
 
 void Trainer::add_over_ranks(std::span<int64_t> parts, std::string_view tag) {
-  store_.data()
+  Communicator& ranks = setup_.sums != nullptr ? *setup_.sums : store_.data();
+  ranks
       .all_reduce({parts.data(), DType::i64, Shape{static_cast<int64_t>(parts.size())}},
                   Reduction::sum, tag)
       .wait();

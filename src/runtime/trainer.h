@@ -26,6 +26,9 @@ class Trainer {
     int64_t steps = 0;  // the whole run's, for the learning rate
     uint64_t seed = 0;
     bool dynamic_loss_scale = false;  // f16
+    // The same ranks as the data axis, for a step's few numbers, so that they need not queue behind
+    // parameters under way; null: the data axis itself.
+    Communicator* sums = nullptr;
   };
   Trainer(Executor& executor, ParamStore& store, Setup setup);
 
