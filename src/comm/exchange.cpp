@@ -84,11 +84,10 @@ void LinkGroup::Exchange::compare(const OperationHeader& theirs, int peer) const
   if (theirs.sequence == mine.sequence && theirs.kind == mine.kind && theirs.bytes == mine.bytes &&
       theirs.dtype == mine.dtype && std::strncmp(theirs.tag, mine.tag, sizeof mine.tag) == 0)
     return;
-  static constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                          "broadcast",  "transfer",       "barrier"};
   const auto text = [&](const OperationHeader& h) {
-    return fmt::format("{} #{} '{}' ({} bytes)", h.kind < std::size(names) ? names[h.kind] : "?",
-                       h.sequence, std::string_view(h.tag, strnlen(h.tag, sizeof h.tag)), h.bytes);
+    return fmt::format("{} #{} '{}' ({} bytes)",
+                       h.kind < operation_names.size() ? operation_names[h.kind] : "?", h.sequence,
+                       std::string_view(h.tag, strnlen(h.tag, sizeof h.tag)), h.bytes);
   };
   fail(ErrorKind::internal, "operations differ: {} is in {}, {} is in {}",
        group_.settings_.place(group_.rank_), text(mine), group_.settings_.place(peer),

@@ -31,15 +31,13 @@ LinkGroup::LinkGroup(int rank, GroupLinks links, GroupSettings settings)
   }
 }
 
-LinkGroup::Call LinkGroup::call(Kind kind, const Tensor& x, int64_t bytes, std::string_view tag,
-                                uint64_t sequence) {
-  static constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                          "broadcast",  "transfer",       "barrier"};
+LinkGroup::Call LinkGroup::call(OperationKind kind, const Tensor& x, int64_t bytes,
+                                std::string_view tag, uint64_t sequence) {
   Call call{{.sequence = sequence,
              .bytes = static_cast<uint64_t>(bytes),
              .kind = kind,
              .dtype = static_cast<uint32_t>(x.dtype)},
-            names[kind]};
+            operation_names[kind]};
   std::memcpy(call.header.tag, tag.data(), std::min(tag.size(), sizeof call.header.tag - 1));
   return call;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -65,7 +66,18 @@ class OperationQueue {
   std::thread thread_;
 };
 
-// What every message begins with, so that ranks notice when they are not in the same operation.
+enum OperationKind : uint32_t {
+  kind_all_reduce,
+  kind_reduce_scatter,
+  kind_all_gather,
+  kind_broadcast,
+  kind_transfer,
+  kind_barrier
+};
+inline constexpr std::array operation_names{"all_reduce", "reduce_scatter", "all_gather",
+                                            "broadcast",  "transfer",       "barrier"};
+
+// What every operation begins with, so that ranks notice when they are not in the same operation.
 struct OperationHeader {
   uint64_t sequence = 0, bytes = 0;
   uint32_t kind = 0, dtype = 0;
@@ -99,15 +111,8 @@ class LinkGroup final : public Communicator {
     OperationHeader header;
     const char* name;
   };
-  enum Kind : uint32_t {
-    kind_all_reduce,
-    kind_reduce_scatter,
-    kind_all_gather,
-    kind_broadcast,
-    kind_transfer,
-    kind_barrier
-  };
-  Call call(Kind kind, const Tensor& x, int64_t bytes, std::string_view tag, uint64_t sequence);
+  Call call(OperationKind kind, const Tensor& x, int64_t bytes, std::string_view tag,
+            uint64_t sequence);
   int64_t widened_bytes(int64_t part, DType dtype) const;
   void count(int64_t bytes) { bytes_sent_ += static_cast<uint64_t>(bytes); }
   Work collective(const Call& call, std::function<void(Exchange&)> run);
