@@ -16,6 +16,11 @@ char* bytes_of(const Tensor& x, int64_t element) {
   return static_cast<char*>(x.data) + element * dtype_bytes(x.dtype);
 }
 
+// Nothing may be copied from or to nowhere.
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
 }  // namespace
 
 LinkGroup::LinkGroup(int rank, GroupLinks links, GroupSettings settings)
@@ -77,7 +82,7 @@ Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) 
     }
     if (x.bytes() > small_bytes) return exchange.reduce_and_collect(x, reduction);
     gathered_.resize(static_cast<size_t>(x.bytes()));
-    std::memcpy(gathered_.data(), x.data, gathered_.size());
+    copy_bytes(gathered_.data(), x.data, x.bytes());
     for (int step = 1; step < size_; ++step) {
       exchange.send((rank_ + step) % size_, gathered_.data(), x.bytes());
     }
@@ -90,7 +95,7 @@ Work LinkGroup::reduce_scatter(const Tensor& in, Tensor out, std::string_view ta
   expect(in.dtype == out.dtype && in.elements() == n * size_, "reduce_scatter of equal parts");
   const char* own = bytes_of(in, rank_ * n);
   if (size_ == 1) {
-    if (own != out.data) std::memcpy(out.data, own, static_cast<size_t>(out.bytes()));
+    if (own != out.data) copy_bytes(out.data, own, out.bytes());
     return {};
   }
   const Call c = call(kind_reduce_scatter, in, in.bytes(), tag, sequence_++);
@@ -112,15 +117,14 @@ Work LinkGroup::all_gather(const Tensor& in, Tensor out, std::string_view tag) {
   const int64_t n = in.elements();
   expect(in.dtype == out.dtype && out.elements() == n * size_, "all_gather of equal parts");
   if (size_ == 1) {
-    if (in.data != out.data) std::memcpy(out.data, in.data, static_cast<size_t>(in.bytes()));
+    if (in.data != out.data) copy_bytes(out.data, in.data, in.bytes());
     return {};
   }
   const Call c = call(kind_all_gather, in, out.bytes(), tag, sequence_++);
   count((size_ - 1) * in.bytes());
   return collective(c, [this, in, out, n](Exchange& exchange) {
     exchange.agree();
-    if (char* own = bytes_of(out, rank_ * n); own != in.data)
-      std::memcpy(own, in.data, static_cast<size_t>(in.bytes()));
+    if (char* own = bytes_of(out, rank_ * n); own != in.data) copy_bytes(own, in.data, in.bytes());
     if (settings_.ranks_per_host > 1) return exchange.gather_over_hosts({out, size_});
     for (int step = 1; step < size_; ++step)
       exchange.send((rank_ + step) % size_, in.data, in.bytes());

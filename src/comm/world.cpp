@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/group.h"
 
@@ -83,7 +82,7 @@ std::vector<std::string> all_gather_texts(Communicator& group, const std::string
   group.all_gather(view(&mine, DType::i64, 1), view(lengths.data(), DType::i64, ranks), tag).wait();
   const auto longest = static_cast<size_t>(*std::ranges::max_element(lengths));
   std::vector<char> padded(longest), all(longest * ranks);
-  std::memcpy(padded.data(), text.data(), text.size());
+  std::ranges::copy(text, padded.begin());
   group
       .all_gather(view(padded.data(), DType::u8, longest), view(all.data(), DType::u8, all.size()),
                   tag)

@@ -113,6 +113,14 @@ inline void check_small_things(Communicator& c) {
   const std::vector<std::string> texts =
       all_gather_texts(c, std::string(static_cast<size_t>(c.rank()), 'x'), "texts");
   for (int r = 0; r < c.size(); ++r) EXPECT_EQ(texts[static_cast<size_t>(r)].size(), r);
+  // Nothing at all is a legal amount.
+  EXPECT_EQ(all_gather_texts(c, "", "nothing"),
+            std::vector<std::string>(static_cast<size_t>(c.size())));
+  const Tensor nothing{nullptr, DType::f32, Shape{0}};
+  c.all_reduce(nothing, Reduction::sum, "nothing").wait();
+  c.reduce_scatter(nothing, nothing, "nothing").wait();
+  c.all_gather(nothing, nothing, "nothing").wait();
+  c.broadcast(nothing, 0, "nothing").wait();
   c.barrier("end").wait();
 }
 
