@@ -44,8 +44,8 @@ class SampleOrder {
   RandomKey key_;
 };
 
-// How a global batch is cut: micro-batch m of data rank r is number m * data_degree + r of the step,
-// so that the micro-batches that ranks compute at the same time are neighbours.
+// How a global batch is cut: micro-batch m of data rank r is number m * data_degree + r of the
+// step, so that the micro-batches that ranks compute at the same time are neighbours.
 struct BatchShape {
   int64_t global_batch = 1, micro_batch = 1;
   int64_t data_rank = 0, data_degree = 1;

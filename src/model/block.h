@@ -26,13 +26,13 @@ struct TensorSpec {
 
 // Everything a plan needs to know of a block for one micro-batch shape and compute dtype.
 struct BlockDescription {
-  std::string name;                   // "layers.3"
-  std::vector<ParamSpec> parameters;  // owned by this block
-  std::string tied;                   // name of another block's parameter used here too, or ""
+  std::string name;                       // "layers.3"
+  std::vector<ParamSpec> parameters;      // owned by this block
+  std::string tied;                       // name of another block's parameter used here too, or ""
   bool backward_reads_parameters = true;  // its own, in backward_input or backward_weight
   bool forward_adds_gradients = false;    // to its own parameters, while training
-  std::vector<TensorSpec> saved;      // from forward to backward_weight; [0] holds the input
-  std::vector<TensorSpec> pending;    // from backward_input to backward_weight
+  std::vector<TensorSpec> saved;          // from forward to backward_weight; [0] holds the input
+  std::vector<TensorSpec> pending;        // from backward_input to backward_weight
   std::vector<TensorSpec> forward_scratch, backward_scratch;
   size_t workspace = 0;        // bytes the operations need, Ops::set_workspace
   double matmul_flops = 0;     // of the forward's matrix products; backward does twice as many

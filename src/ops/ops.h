@@ -171,9 +171,9 @@ class Ops {
 
   // ---- sums and the optimizer
   virtual void sum(const Tensor& x, Tensor total, bool accumulate) = 0;  // f32 -> f64 [1]
-  // Adds the squares of an f32 tensor to an exact sum, i64 [ExactSum::size]: f64 sums of 64 elements
-  // in a fixed order each, joined without rounding. Pieces of a tensor cut at multiples of 64 give
-  // the same as the whole, wherever they lie.
+  // Adds the squares of an f32 tensor to an exact sum, i64 [ExactSum::size]: f64 sums of 64
+  // elements in a fixed order each, joined without rounding. Pieces of a tensor cut at multiples of
+  // 64 give the same as the whole, wherever they lie.
   virtual void sum_squares(const Tensor& x, Tensor exact) = 0;
   virtual size_t sum_workspace(int64_t elements) const = 0;
   // AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) with decoupled decay; all f32. `compute`

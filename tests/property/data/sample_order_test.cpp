@@ -100,8 +100,7 @@ TEST(BatchShape, LayoutsTileTheGlobalBatch) {
       for (int64_t micro = 0; micro < 24 / (degree * micro_batch); ++micro)
         for (int64_t rank = 0; rank < degree; ++rank)
           for (int64_t row = 0; row < micro_batch; ++row)
-            samples.push_back(
-                BatchShape{24, micro_batch, rank, degree}.sample(5, micro, row));
+            samples.push_back(BatchShape{24, micro_batch, rank, degree}.sample(5, micro, row));
       ASSERT_EQ(samples.size(), 24U);
       for (size_t i = 0; i < 24; ++i) EXPECT_EQ(samples[i], 5 * 24 + i);
     }

@@ -85,8 +85,7 @@ static void pack_columns(const HeadRows<S>& rows, typename Path::Word* to) {
       prefetch_row<false>(x + (i + prefetch_distance) * rows.stride, rows.width);
     for (int64_t w = 0; whole && w < squares; w += lanes) {
       Word square[lanes][lanes];
-      for (int i = 0; i < lanes; ++i)
-        words_along(square[i], x + i * rows.stride + w * Path::depth);
+      for (int i = 0; i < lanes; ++i) words_along(square[i], x + i * rows.stride + w * Path::depth);
       transpose_square(square[0], block + w * panel, panel);
     }
     for (int64_t i = 0; i < lanes; ++i) {
@@ -100,7 +99,8 @@ static void pack_columns(const HeadRows<S>& rows, typename Path::Word* to) {
 
 // One row's part of a right operand contracted over rows: `count` numbers from column d on.
 template <class S>
-[[gnu::always_inline]] static inline void fill_panel(float* to, const S* x, const S*, int64_t count) {
+[[gnu::always_inline]] static inline void fill_panel(float* to, const S* x, const S*,
+                                                     int64_t count) {
 #pragma omp simd
   for (int64_t d = 0; d < count; ++d) to[d] = up(x[d]);
 }
