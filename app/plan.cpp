@@ -254,6 +254,17 @@ void plan_memory(const PlanOptions& o, Json& json) {
   if (o.print_program) fmt::print("\nstep program\n{}\n", to_string(engine->step_plan().program));
 }
 
+// A number of parameters alone has no blocks, no activations and no step.
+void refuse_what_needs_a_model(const PlanOptions& o, const OptionTable& table) {
+  for (const char* name : {"micro-batch-size", "seq-length", "zero", "bucket-size", "strict",
+                           "print-program", "rank-flops"})
+    require(!o.model.empty() || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
+            "--{} needs a --model: a number of parameters has no blocks", name);
+  for (const char* name : {"link-bandwidth", "memory-bandwidth"})
+    require(o.rank_flops > 0 || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
+            "--{} is for the simulation, which needs --rank-flops too", name);
+}
+
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
@@ -269,8 +280,7 @@ int run_plan(const Arguments& arguments) {
   const std::vector<StagePlan> plans = stage_plans(parameters, o, widths);
   print_model_states(parameters, o, widths, plans);
   Json json = model_states_json(parameters, o, widths, plans);
-  require(!o.model.empty() || !o.print_program, ErrorKind::usage,
-          "--print-program needs a --model: a number of parameters has no blocks");
+  refuse_what_needs_a_model(o, table);
   if (!o.model.empty()) plan_memory(o, json);
   if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
   return 0;

@@ -89,5 +89,39 @@ TEST_F(Plan, WrongRequestsAreRefused) {
   EXPECT_FALSE(fs::exists(home() / "plan.json"));
 }
 
+TEST_F(Plan, OptionsThatWouldBeIgnoredAreRefused) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--zero", "3"},
+                                             {"--strict"},
+                                             {"--print-program"},
+                                             {"--micro-batch-size", "2"},
+                                             {"--seq-length", "8"},
+                                             {"--bucket-size", "1MiB"},
+                                             {"--rank-flops", "1e9"},
+                                             {"--link-bandwidth", "1MB"},
+                                             {"--memory-bandwidth", "1e9"}}) {
+    std::vector<std::string> command{"plan", "--parameters", "1000"};
+    command.insert(command.end(), words.begin(), words.end());
+    const Finished done = run(command);
+    EXPECT_EQ(done.code, 2) << words[0];
+    EXPECT_NE(done.err.find(words[0]), std::string::npos) << done.err;
+  }
+}
+
+TEST_F(Plan, AModelHasMemoryAProgramAndASimulatedStep) {
+  const Json json = plan({"--model", at("shape"), "--dp", "2", "--zero", "3", "--precision", "f32",
+                          "--rank-flops", "1e9", "--link-bandwidth", "1MB"});
+  EXPECT_EQ(json["memory"]["stage"], 3);
+  EXPECT_NE(json["program"].get<std::string>().find("0GATHER.0"), std::string::npos);
+  EXPECT_GT(json["simulation"]["seconds"], 0.0);
+  uint64_t before = UINT64_MAX;
+  for (const Json& row : json["zero"]) {
+    const uint64_t states =
+        row["planned_bytes"].get<uint64_t>() - row["residual_bytes"].get<uint64_t>();
+    EXPECT_LE(states, before) << "a higher stage keeps no more states";
+    before = states;
+  }
+}
+
 }  // namespace
 }  // namespace rankine::test
