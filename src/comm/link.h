@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
 
+#include "base/error.h"
+
 // What carries bytes between two ranks, one way each. Collectives are written once over links.
 namespace rankine {
 
@@ -15,7 +17,11 @@ class Link {
 
   size_t piece_bytes() const { return piece_bytes_; }
   // Begins one message; the one before must be sent(). `data` must stay until then.
-  virtual void start_send(const void* data, size_t bytes) = 0;
+  void start_send(const void* data, size_t bytes) {
+    expect(left_to_send_ == 0, "one message of a link at a time");
+    data_ = static_cast<const std::byte*>(data);
+    left_to_send_ = bytes;
+  }
   // Moves the message on; true when its memory may be used again.
   virtual bool sent() = 0;
   // Announces the length of the next message from the peer; the one before must be consumed.
@@ -23,6 +29,10 @@ class Link {
   // The next piece of it, or null when it is not there yet. It stays until consume().
   virtual const std::byte* arrived() = 0;
   virtual void consume() = 0;
+
+ protected:
+  const std::byte* data_ = nullptr;  // what is still to be sent
+  size_t left_to_send_ = 0;
 
  private:
   size_t piece_bytes_;

@@ -7,12 +7,6 @@
 
 namespace rankine {
 
-void SharedRingLink::start_send(const void* data, size_t bytes) {
-  expect(left_to_send_ == 0, "one message of a link at a time");
-  data_ = static_cast<const std::byte*>(data);
-  left_to_send_ = bytes;
-}
-
 bool SharedRingLink::sent() {
   while (left_to_send_ > 0) {
     const uint64_t number = out_.written.load(std::memory_order_relaxed);

@@ -24,7 +24,6 @@ class SharedRingLink final : public Link {
   SharedRingLink(SharedRing& out, SharedRing& in, size_t slots, size_t piece_bytes)
       : Link(piece_bytes), out_(out), in_(in), slots_(slots) {}
 
-  void start_send(const void* data, size_t bytes) override;
   bool sent() override;
   void expect_message(size_t bytes) override;
   const std::byte* arrived() override;
@@ -36,8 +35,6 @@ class SharedRingLink final : public Link {
   }
   SharedRing &out_, &in_;
   size_t slots_;
-  const std::byte* data_ = nullptr;
-  size_t left_to_send_ = 0;
 };
 
 }  // namespace rankine

@@ -6,12 +6,6 @@
 
 namespace rankine {
 
-void MpiLink::start_send(const void* data, size_t bytes) {
-  expect(left_to_send_ == 0, "one message of a link at a time");
-  data_ = static_cast<const std::byte*>(data);
-  left_to_send_ = bytes;
-}
-
 bool MpiLink::sent() {
   const std::lock_guard lock(mutex_);
   bool idle = true;

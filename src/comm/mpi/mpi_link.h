@@ -21,7 +21,6 @@ class MpiLink final : public Link {
         send_tag_(send_tag),
         receive_tag_(receive_tag) {}
 
-  void start_send(const void* data, size_t bytes) override;
   bool sent() override;
   void expect_message(size_t bytes) override;
   const std::byte* arrived() override;
@@ -33,8 +32,6 @@ class MpiLink final : public Link {
 
   std::mutex& mutex_;
   int peer_, send_tag_, receive_tag_;
-  const std::byte* data_ = nullptr;
-  size_t left_to_send_ = 0;
   std::array<MPI_Request, window> sends_{MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
                                          MPI_REQUEST_NULL};
   std::array<MPI_Request, window> receives_{};
