@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "command.h"
+#include "layout.h"
 #include "model_source.h"
 #include "runtime/peak.h"
 
@@ -75,7 +76,14 @@ Json to_json(const StepFigures& f) {
           {"planned_bytes", f.planned_bytes},
           {"resident_bytes", f.resident_bytes},
           {"most_resident_bytes", f.most_resident_bytes},
-          {"data_bytes_sent", f.data_bytes_sent},
+          {"bytes_sent",
+           {{"pipeline", f.traffic.pipeline.bytes_sent},
+            {"data", f.traffic.data.bytes_sent},
+            {"tensor", f.traffic.tensor.bytes_sent}}},
+          {"exposed_seconds",
+           {{"pipeline", f.traffic.pipeline.exposed_seconds},
+            {"data", f.traffic.data.exposed_seconds},
+            {"tensor", f.traffic.tensor.exposed_seconds}}},
           {"adamw_bytes_per_second", f.adamw_bytes},
           {"adamw_share_of_bandwidth", f.adamw_share}};
 }
@@ -123,9 +131,7 @@ void print_machine(const BenchOptions& o, const ModelConfig& config, const Rank&
       "work       {} x {} tokens, accumulation {}{}\n",
       ops.description(), bandwidth / 1e9, model_line(config), o.micro_batch_size, o.seq_length,
       o.accumulation,
-      rank.world.size() > 1 ? fmt::format(", {} data-parallel ranks, ZeRO stage {}",
-                                          rank.world.size(), o.parallel.zero)
-                            : "");
+      rank.world.size() > 1 ? ", " + layout_line(o.parallel, rank.world.size()) : "");
 }
 
 Json bench_training(const BenchOptions& o, const ModelConfig& config,
@@ -144,6 +150,10 @@ Json bench_training(const BenchOptions& o, const ModelConfig& config,
                   {"micro_batch_size", o.micro_batch_size},
                   {"accumulation", o.accumulation},
                   {"zero", o.parallel.zero},
+                  {"tensor_parallel", o.parallel.tensor_parallel},
+                  {"sequence_parallel", o.parallel.sequence_parallel},
+                  {"pipeline_parallel", o.parallel.pipeline_parallel},
+                  {"schedule", o.parallel.schedule},
                   {"steps", o.steps}};
   for (const DType dtype : dtypes) {
     const StepFigures f = measure_training(o, config, dtype, rank);

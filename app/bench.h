@@ -6,6 +6,7 @@
 #include "model/config.h"
 #include "ops/timed_ops.h"
 #include "ranks.h"
+#include "runtime/metrics.h"
 #include "runtime/options.h"
 
 namespace rankine {
@@ -23,7 +24,8 @@ struct BenchOptions {
 // Medians of training steps; of the first rank where nothing else is said.
 struct StepFigures {
   double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes, adamw_share;
-  uint64_t peak_bytes, planned_bytes, resident_bytes, most_resident_bytes, data_bytes_sent;
+  uint64_t peak_bytes, planned_bytes, resident_bytes, most_resident_bytes;
+  AxisTraffic traffic;  // of the last step
   std::vector<TimedOps::Line> profile;
 };
 // Every rank calls it; `peak_flops` and shares of it are of all ranks together.

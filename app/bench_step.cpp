@@ -2,7 +2,9 @@
 
 #include "base/random.h"
 #include "bench.h"
+#include "layout.h"
 #include "runtime/engine.h"
+#include "runtime/metrics.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
 #include "runtime/trainer.h"
@@ -53,7 +55,7 @@ double median(std::vector<double> values) {
 StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, DType dtype,
                              const Rank& rank) {
   const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
-  Communicator& ranks = *mesh.data;
+  Communicator& ranks = *mesh.world;
   const auto cpu_ops = make_cpu_ops(rank.threads, o.instruction_set);
   TimedOps timed(*cpu_ops);
   Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
@@ -63,45 +65,42 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
                  .compute = dtype,
                  .purpose = Purpose::training,
                  .positions = o.seq_length},
-                {.computations = accumulation_program(static_cast<int>(o.accumulation)),
-                 .zero = zero_stage(o.parallel.zero),
-                 .strict = o.parallel.strict,
-                 .bucket_bytes = static_cast<int64_t>(o.parallel.bucket_size),
-                 .data = &ranks});
+                balanced_step(o.parallel, static_cast<int>(o.accumulation), mesh, config, *ops,
+                              {o.micro_batch_size, o.seq_length}));
   require_memory(engine.plan(),
                  o.memory_limit > 0 ? o.memory_limit
                                     : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
                  "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
   engine.allocate();
   engine.store().initialise(1);
-  Trainer trainer(engine.executor(), engine.store(),
-                  {{}, 1000, 1, dtype == DType::f16, mesh.world.get()});
+  Trainer trainer(engine, {{}, 1000, 1, dtype == DType::f16});
   const int64_t tokens = o.micro_batch_size * o.seq_length * o.accumulation;
   const std::vector<int32_t> ids = random_tokens(tokens + 1, config.vocabulary);
   const auto count = static_cast<size_t>(tokens);
   const std::span<const int32_t> inputs = std::span(ids).first(count),
                                  targets = std::span(ids).subspan(1);
-  const double flops =
-      training_flops_per_token(config, o.seq_length) * static_cast<double>(tokens * ranks.size());
+  const double flops = training_flops_per_token(config, o.seq_length) *
+                       static_cast<double>(tokens * mesh.data->size());
   const auto total = [&](double value) {
     ranks.all_reduce({&value, DType::f64, Shape{1}}, Reduction::sum, "figures").wait();
     return value;
   };
   std::vector<double> seconds, shares, peaks;
-  uint64_t resident = 0, sent = 0;
+  uint64_t resident = 0;
+  AxisTraffic sent;
   // A step is held against the products' mean rate over windows right before and after it, so that
   // what disturbs the machine for seconds disturbs both.
   const Product product = fastest_product(*peak_ops, dtype, 3).product;
   double before = total(sustained_product_flops(*peak_ops, product, peak_window_seconds));
   for (int64_t step = 1; step <= o.steps + 2; ++step) {
     ranks.barrier("step").wait();
-    const uint64_t sent_before = ranks.bytes_sent();
+    const AxisTraffic sent_before = axis_traffic(mesh);
     const double start = monotonic_seconds();
     timed.reset();
     trainer.step(step, inputs, targets);
     for (size_t b = 0; b < engine.step_plan().traits.size(); ++b) engine.store().wait_parameters(b);
     const double taken = monotonic_seconds() - start;
-    sent = ranks.bytes_sent() - sent_before;
+    sent = axis_traffic(mesh) - sent_before;
     if (step == 1) resident = resident_memory().now;
     const double after = total(sustained_product_flops(*peak_ops, product, peak_window_seconds));
     const double peak = 2 / (1 / before + 1 / after);
@@ -116,7 +115,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   auto most = static_cast<int64_t>(resident);
   ranks.all_reduce({&most, DType::i64, Shape{1}}, Reduction::max, "figures").wait();
   return {median(seconds),
-          static_cast<double>(tokens * ranks.size()) / median(seconds),
+          static_cast<double>(tokens * mesh.data->size()) / median(seconds),
           median(shares),
           flops / std::ranges::min(seconds) / std::ranges::max(peaks),
           median(peaks),

@@ -5,13 +5,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "comm/world.h"
 #include "command.h"
+#include "layout.h"
 #include "model_source.h"
 #include "planner/model_states.h"
-#include "planner/step_costs.h"
 #include "planner/traffic.h"
-#include "runtime/engine.h"
 #include "runtime/options.h"
 
 namespace rankine {
@@ -21,14 +19,20 @@ using Json = nlohmann::ordered_json;
 
 struct PlanOptions {
   std::string model, parameters;
-  int64_t data_parallel = 1, accumulation = 1, zero = -1;
+  int64_t accumulation = 1;
   int64_t micro_batch_size = 1, seq_length = 0;
-  uint64_t bucket_size = ParallelOptions{}.bucket_size;
-  bool strict = false, print_program = false;
+  bool print_program = false;
+  ParallelOptions parallel;
   double rank_flops = 0, memory_bandwidth = 0;
   uint64_t link_bandwidth = 0;
   std::optional<DType> precision;  // none: as the ZeRO paper counts
   std::filesystem::path json;
+
+  int64_t data_degree() const { return std::max<int64_t>(1, parallel.data_parallel); }
+  MeshShape mesh() const {
+    return mesh_of(parallel, static_cast<int>(data_degree() * parallel.tensor_parallel *
+                                              parallel.pipeline_parallel));
+  }
 };
 
 OptionTable declare(PlanOptions& o) {
@@ -38,7 +42,6 @@ OptionTable declare(PlanOptions& o) {
              "NAME");
   table.text({"parameters"}, &o.parameters,
              "plan for this number of parameters instead of a model: 7.5e9, 7.5B, 125M", "COUNT");
-  table.integer({"data-parallel", "dp"}, &o.data_parallel, "ranks of the data axis", {.least = 1});
   table.integer({"accumulation", "gradient-accumulation-steps"}, &o.accumulation,
                 "micro-batches whose gradients are summed", {.least = 1});
   table.choice<std::optional<DType>>(
@@ -52,13 +55,8 @@ OptionTable declare(PlanOptions& o) {
                 {.least = 1});
   table.integer({"seq-length"}, &o.seq_length,
                 "tokens of one sequence; 0: the model's most, up to 1024", {.least = 0});
-  table.integer({"zero", "zero-stage"}, &o.zero, "the stage whose memory is listed; -1: stage 0",
-                {.least = -1, .most = 3});
-  table.bytes({"bucket-size"}, &o.bucket_size,
-              "gradients (f32) that are sent together; 0: each block at once");
-  table.flag({"strict"}, &o.strict, "as in training");
   table.flag({"print-program"}, &o.print_program,
-             "print the step program of one rank, action by action");
+             "print the grid of all ranks over time, and their step programs, action by action");
   table.real({"rank-flops"}, &o.rank_flops,
              "simulate the step: flops per second of one rank (see rankine bench); 0: do not",
              {.least = 0});
@@ -68,6 +66,8 @@ OptionTable declare(PlanOptions& o) {
              "bytes per second of the optimizer's streams, for the simulation; 0: as if it took no "
              "time",
              {.least = 0});
+  table.heading("Layout");
+  declare_layout_options(table, o.parallel);
   return table;
 }
 
@@ -118,11 +118,11 @@ struct StagePlan {
 std::vector<StagePlan> stage_plans(int64_t parameters, const PlanOptions& o,
                                    const StateWidths& widths) {
   std::vector<StagePlan> plans;
-  for (const ModelStates& states : zero_table(parameters, o.data_parallel, widths)) {
+  for (const ModelStates& states : zero_table(parameters, o.data_degree(), widths)) {
     const auto stage = static_cast<int64_t>(plans.size());
     plans.push_back(
         {stage, states,
-         data_parallel_traffic(parameters, o.data_parallel, zero_stage(stage), o.accumulation)});
+         data_parallel_traffic(parameters, o.data_degree(), zero_stage(stage), o.accumulation)});
   }
   return plans;
 }
@@ -132,7 +132,7 @@ void print_model_states(int64_t parameters, const PlanOptions& o, const StateWid
   fmt::print(
       "parameters     {} ({})\ndata parallel  {}, accumulation {}\n"
       "bytes each     parameter {}, gradient {}, optimizer states {}{}\n\n",
-      format_count(static_cast<double>(parameters)), parameters, o.data_parallel, o.accumulation,
+      format_count(static_cast<double>(parameters)), parameters, o.data_degree(), o.accumulation,
       widths.parameter, widths.gradient, widths.optimizer,
       o.precision ? "" : " (mixed-precision Adam as the ZeRO paper counts it)");
   fmt::print("model states of one rank\n{:>4} {:>12} {:>12} {:>12} {:>12} {:>12} {:>15}\n", "ZeRO",
@@ -156,7 +156,7 @@ Json model_states_json(int64_t parameters, const PlanOptions& o, const StateWidt
                        const std::vector<StagePlan>& plans) {
   Json json;
   json["parameters"] = parameters;
-  json["data_parallel"] = o.data_parallel;
+  json["data_parallel"] = o.data_degree();
   json["accumulation"] = o.accumulation;
   json["bytes_per_parameter"] = {{"parameter", widths.parameter},
                                  {"gradient", widths.gradient},
@@ -173,47 +173,46 @@ Json model_states_json(int64_t parameters, const PlanOptions& o, const StateWidt
   return json;
 }
 
-// One rank's engine up to its plan: what `rankine train` would reserve and run.
-std::unique_ptr<Engine> planned_engine(const PlanOptions& o, const ModelConfig& config, Ops& ops,
-                                       Communicator& data, int64_t zero) {
+// All ranks up to their plans: what `rankine train` would reserve and run.
+PlannedLayout planned_layout(const PlanOptions& o, const ModelConfig& config, Ops& ops,
+                             int64_t zero) {
   const int64_t tokens =
       o.seq_length > 0 ? o.seq_length : std::min<int64_t>(config.positions, 1024);
   require(tokens <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", tokens, config.positions);
-  return std::make_unique<Engine>(
-      ops, config,
-      ExecutorSetup{.shape = {o.micro_batch_size, tokens},
-                    .compute = o.precision.value_or(DType::bf16),
-                    .purpose = Purpose::training,
-                    .positions = tokens},
-      StepSetup{.computations = accumulation_program(static_cast<int>(o.accumulation)),
-                .zero = zero_stage(zero),
-                .strict = o.strict,
-                .bucket_bytes = static_cast<int64_t>(o.bucket_size),
-                .data = &data});
+  LayoutRequest request{o.parallel,
+                        o.mesh(),
+                        static_cast<int>(o.accumulation),
+                        config,
+                        {.shape = {o.micro_batch_size, tokens},
+                         .compute = o.precision.value_or(DType::bf16),
+                         .purpose = Purpose::training,
+                         .positions = tokens}};
+  request.options.zero = zero;
+  return {request, ops};
 }
 
-// Plays the step program of all ranks against the given rates.
-void simulate_step(const PlanOptions& o, const Engine& engine, Ops& ops, Json& json) {
-  require(o.link_bandwidth > 0 || o.data_parallel == 1, ErrorKind::usage,
-          "--rank-flops simulates {} ranks and needs their --link-bandwidth too", o.data_parallel);
-  const StepPlan& plan = engine.step_plan();
-  const Model model(engine.config());
+// Plays the step programs of all ranks against the given rates.
+void simulate_step(const PlanOptions& o, const PlannedLayout& layout, Json& json) {
+  const int world = layout.shape().world();
+  require(o.link_bandwidth > 0 || world == 1, ErrorKind::usage,
+          "--rank-flops simulates {} ranks and needs their --link-bandwidth too", world);
+  const Engine& engine = layout.of_rank(0);
   const CostTable costs = step_costs(
-      model.describe(ops, engine.setup().shape, engine.setup().compute), plan.traits,
-      {.flops = o.rank_flops,
-       .bytes_sent = static_cast<double>(std::max<uint64_t>(1, o.link_bandwidth)),
-       .memory_bytes = o.memory_bandwidth},
-      static_cast<int>(o.data_parallel), engine.setup().compute, engine.store().setup().zero);
-  std::vector<RankProgram> ranks;
-  for (int r = 0; r < static_cast<int>(o.data_parallel); ++r)
-    ranks.push_back({{.data = r}, plan.program, plan.traits, plan.gradients});
-  const Simulation simulation = simulate(ranks, costs);
+      layout.blocks(),
+      {.rates = {.flops = o.rank_flops,
+                 .bytes_sent = static_cast<double>(std::max<uint64_t>(1, o.link_bandwidth)),
+                 .memory_bytes = o.memory_bandwidth},
+       .data_degree = static_cast<int>(o.data_degree()),
+       .tensor_degree = static_cast<int>(o.parallel.tensor_parallel),
+       .compute = engine.setup().compute,
+       .zero = engine.store().setup().zero});
+  const Simulation simulation = simulate(layout.programs(), costs);
   const double tokens = static_cast<double>(engine.setup().shape.rows() * o.accumulation) *
-                        static_cast<double>(o.data_parallel);
+                        static_cast<double>(o.data_degree());
   fmt::print(
-      "\nsimulated step {}, {:.0f} tokens/s; {:.0f} % of the communication hidden, ranks compute "
-      "{:.0f} % of the time\n",
+      "\nsimulated step {}, {:.0f} tokens/s; {:.0f} % of the first rank's communication hidden, "
+      "ranks compute {:.0f} % of the time\n",
       format_seconds(simulation.seconds), tokens / simulation.seconds, 100 * simulation.overlap(0),
       100 * (1 - simulation.bubble()));
   json["simulation"] = {{"seconds", simulation.seconds},
@@ -222,42 +221,84 @@ void simulate_step(const PlanOptions& o, const Engine& engine, Ops& ops, Json& j
                         {"activation_peak_bytes", simulation.ranks[0].peak_bytes}};
 }
 
+uint64_t state_bytes(const MemoryPlan& plan) {
+  uint64_t states = 0;
+  for (const PlanLine& line : summary(plan, Tier::device))
+    for (const char* state : {"parameters", "master weights", "gradients", "optimizer states"})
+      states += line.category == state ? line.bytes : 0;
+  return states;
+}
+
+// The pipeline rank whose plan needs most.
+const Engine& fullest(const PlannedLayout& layout) {
+  const Engine* most = &layout.of_stage_rank(0);
+  for (int p = 1; p < layout.shape().degree_of(Axis::pipeline); ++p)
+    if (layout.of_stage_rank(p).plan().peak_bytes(Tier::device) >
+        most->plan().peak_bytes(Tier::device))
+      most = &layout.of_stage_rank(p);
+  return *most;
+}
+
+void print_stages(const PlannedLayout& layout, Json& json) {
+  const int ranks = layout.shape().degree_of(Axis::pipeline);
+  if (ranks > 1)
+    fmt::print("\npipeline\n{:>4} {:>12} {:>12} {:>12}  {}\n", "rank", "states", "residual",
+               "total", "computes");
+  for (int p = 0; p < ranks; ++p) {
+    const Engine& engine = layout.of_stage_rank(p);
+    const uint64_t total = engine.plan().peak_bytes(Tier::device);
+    const uint64_t states = state_bytes(engine.plan());
+    if (ranks > 1)
+      fmt::print("{:>4} {:>12} {:>12} {:>12}  {}\n", p, format_bytes(states),
+                 format_bytes(total - states), format_bytes(total), blocks_text(engine));
+    json["pipeline"].push_back({{"planned_bytes", total},
+                                {"state_bytes", states},
+                                {"blocks", blocks_text(engine)},
+                                {"program", to_string(engine.step_plan().program)}});
+  }
+}
+
+void print_programs(const PlannedLayout& layout) {
+  fmt::print("\ngrid of the pipeline's ranks over time\n{}", to_grid(layout.schedule()));
+  for (int p = 0; p < layout.shape().degree_of(Axis::pipeline); ++p)
+    fmt::print("\nstep program of pipeline rank {}\n{}\n", p,
+               to_string(layout.of_stage_rank(p).step_plan().program));
+}
+
 // Model states and residual states of every stage, as training reserves them, and one in detail.
 void plan_memory(const PlanOptions& o, Json& json) {
   const ModelConfig config = open_model(o.model).config;
   const auto ops = make_cpu_ops(1);
-  const auto data = make_planned_group(0, static_cast<int>(o.data_parallel));
-  fmt::print("\nmemory of one rank in {}, micro-batch {}: model states and residual states\n",
+  fmt::print("\nmemory of {} in {}, micro-batch {}: model states and residual states\n",
+             o.parallel.pipeline_parallel > 1 ? "the fullest rank" : "one rank",
              dtype_name(o.precision.value_or(DType::bf16)), o.micro_batch_size);
   for (int64_t zero = 0; zero <= 3; ++zero) {
-    const auto engine = planned_engine(o, config, *ops, *data, zero);
-    const MemoryPlan& plan = engine->plan();
-    uint64_t states = 0;
-    for (const PlanLine& line : summary(plan, Tier::device))
-      for (const char* state : {"parameters", "master weights", "gradients", "optimizer states"})
-        states += line.category == state ? line.bytes : 0;
-    const uint64_t total = plan.peak_bytes(Tier::device);
+    const PlannedLayout layout = planned_layout(o, config, *ops, zero);
+    const MemoryPlan& plan = fullest(layout).plan();
+    const uint64_t states = state_bytes(plan), total = plan.peak_bytes(Tier::device);
     fmt::print("{:>4} {:>12} + {:>12} = {:>12}\n", zero, format_bytes(states),
                format_bytes(total - states), format_bytes(total));
     json["zero"][static_cast<size_t>(zero)]["residual_bytes"] = total - states;
     json["zero"][static_cast<size_t>(zero)]["planned_bytes"] = total;
-    if (zero != std::max<int64_t>(0, o.zero)) continue;
-    json["memory"]["stage"] = zero;
-    for (const PlanLine& line : summary(plan, Tier::device))
-      json["memory"]["bytes"][line.category] = line.bytes;
-    json["program"] = to_string(engine->step_plan().program);
   }
-  const auto engine = planned_engine(o, config, *ops, *data, std::max<int64_t>(0, o.zero));
-  fmt::print("\nstage {} in detail\n{}", std::max<int64_t>(0, o.zero),
-             to_table(engine->plan(), Tier::device));
-  if (o.rank_flops > 0) simulate_step(o, *engine, *ops, json);
-  if (o.print_program) fmt::print("\nstep program\n{}\n", to_string(engine->step_plan().program));
+  const PlannedLayout layout = planned_layout(o, config, *ops, o.parallel.zero);
+  const MemoryPlan& plan = fullest(layout).plan();
+  json["memory"]["stage"] = o.parallel.zero;
+  for (const PlanLine& line : summary(plan, Tier::device))
+    json["memory"]["bytes"][line.category] = line.bytes;
+  json["program"] = to_string(layout.of_rank(0).step_plan().program);
+  fmt::print("\nstage {} in detail\n{}", o.parallel.zero, to_table(plan, Tier::device));
+  print_stages(layout, json);
+  if (o.rank_flops > 0) simulate_step(o, layout, json);
+  if (o.print_program) print_programs(layout);
 }
 
 // A number of parameters alone has no blocks, no activations and no step.
 void refuse_what_needs_a_model(const PlanOptions& o, const OptionTable& table) {
-  for (const char* name : {"micro-batch-size", "seq-length", "zero", "bucket-size", "strict",
-                           "print-program", "rank-flops"})
+  for (const char* name :
+       {"micro-batch-size", "seq-length", "zero", "bucket-size", "strict", "print-program",
+        "rank-flops", "tensor-parallel", "sequence-parallel", "pipeline-parallel", "schedule",
+        "virtual-stages", "stage-layers", "mesh-order", "gather-window"})
     require(!o.model.empty() || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
             "--{} needs a --model: a number of parameters has no blocks", name);
   for (const char* name : {"link-bandwidth", "memory-bandwidth"})

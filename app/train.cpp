@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "command.h"
+#include "layout.h"
 #include "ranks.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
@@ -19,27 +20,25 @@ ExecutorSetup training_setup(const TrainOptions& o, int64_t micro_batch, DType d
           .positions = o.run.seq_length};
 }
 
-StepSetup step_setup(const TrainOptions& o, int64_t micros, Communicator* ranks) {
-  return {.computations = accumulation_program(static_cast<int>(micros)),
-          .zero = zero_stage(o.parallel.zero),
-          .strict = o.parallel.strict,
-          .bucket_bytes = static_cast<int64_t>(o.parallel.bucket_size),
-          .data = ranks};
+LayoutRequest layout_request(const TrainOptions& o, const ModelConfig& config,
+                             const MeshShape& shape, const ExecutorSetup& executor,
+                             int64_t micros) {
+  return {o.parallel, shape, static_cast<int>(micros), config, executor};
 }
 
 // The nearest settings whose plan fits the limit: smaller micro-batches with the same global batch,
 // then also a 16-bit precision.
 std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config, DType dtype,
-                     uint64_t limit, Communicator* ranks) {
+                     uint64_t limit, const MeshShape& mesh) {
   uint64_t least = 0;
   for (const DType candidate : {dtype, DType::bf16})
     for (int64_t micro = o.run.micro_batch_size / 2; micro > 0; micro /= 2) {
-      const int64_t share = o.run.global_batch_size / ranks->size();
+      const int64_t share = o.run.global_batch_size / mesh.degree_of(Axis::data);
       if (share % micro != 0) continue;
-      least = Engine(ops, config, training_setup(o, micro, candidate),
-                     step_setup(o, share / micro, ranks))
-                  .plan()
-                  .peak_bytes(Tier::device);
+      least = PlannedLayout(layout_request(o, config, mesh, training_setup(o, micro, candidate),
+                                           share / micro),
+                            ops)
+                  .most_bytes();
       if (least <= limit)
         return fmt::format(
             "it would fit with --micro-batch-size {} --accumulation {} --precision {}: {}", micro,
@@ -49,7 +48,7 @@ std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config,
       "no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model{}",
       least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
       o.run.seq_length,
-      ranks->size() > 1 && o.parallel.zero < 3
+      mesh.degree_of(Axis::data) > 1 && o.parallel.zero < 3
           ? fmt::format(", or a higher --zero stage (now {})", o.parallel.zero)
           : "");
 }
@@ -69,14 +68,17 @@ void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
   for (const std::string& warning : data.warnings()) warn_line(log, "{}", warning);
 }
 
-void print_ranks(Log& log, const TrainOptions& o, const std::string& world,
-                 const std::vector<std::string>& machines) {
+// The placement of all ranks.
+void print_ranks(Log& log, const TrainOptions& o, const PlannedLayout& layout,
+                 const std::string& world, const std::vector<std::string>& machines) {
   if (machines.size() == 1) return;
   constexpr const char* shared[] = {"nothing", "optimizer states", "optimizer states and gradients",
                                     "optimizer states, gradients and parameters"};
   log_line(log, "ranks     {} ranks, {}", machines.size(), world);
+  log_line(log, "mesh      {}", layout_line(o.parallel, static_cast<int>(machines.size())));
   for (size_t r = 0; r < machines.size(); ++r)
-    log_line(log, "          rank {}: data {}, {}", r, r, machines[r]);
+    log_line(log, "          {}: {}, {}", place_of(layout.shape(), static_cast<int>(r)),
+             blocks_text(layout.of_rank(static_cast<int>(r))), machines[r]);
   log_line(log, "zero      stage {}: {} cut over the data axis{}", o.parallel.zero,
            shared[o.parallel.zero], o.parallel.strict ? "; strict sums" : "");
 }
@@ -92,20 +94,22 @@ void check_resumed(const RunState& before, const OptionTable& table, const std::
     log_line(log, "changed   {}: {} now, {} before", d.name, d.current, d.stored);
 }
 
-// Refuses to start when ranks would run different programs, or programs that cannot complete.
-void check_programs(const Engine& engine, int micros, Communicator& ranks) {
-  const StepPlan& plan = engine.step_plan();
-  check(plan.program, micros, plan.traits);
+// Refuses to start when ranks would run other programs than planned, or programs that cannot
+// complete.
+void check_programs(const PlannedLayout& layout, const Engine& own, int micros,
+                    Communicator& world) {
+  const std::vector<RankProgram> programs = layout.programs();
+  for (const RankProgram& rank : programs) check(rank.program, micros, rank.blocks);
   const std::vector<std::string> hashes = all_gather_texts(
-      ranks, fmt::format("{:016x}", hash_text(to_string(plan.program))), "step program");
-  std::vector<RankProgram> programs;
-  for (int r = 0; r < ranks.size(); ++r) {
-    require(hashes[static_cast<size_t>(r)] == hashes[0], ErrorKind::usage,
-            "rank {} would run another step program than rank 0; start all ranks with the same "
-            "options",
-            r);
-    programs.push_back({{.data = r}, plan.program, plan.traits, plan.gradients});
-  }
+      world, fmt::format("{:016x}", hash_text(to_string(own.step_plan().program))), "step program");
+  for (int r = 0; r < world.size(); ++r)
+    require(
+        hashes[static_cast<size_t>(r)] ==
+            fmt::format("{:016x}", hash_text(to_string(programs[static_cast<size_t>(r)].program))),
+        ErrorKind::usage,
+        "rank {} would run another step program than rank {} expects; start all ranks with the "
+        "same options",
+        r, world.rank());
   check_completes(programs);
 }
 
@@ -119,7 +123,7 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
                    Trainer& trainer, Log& log) {
   RunState state;
   if (o.run.resume) {
-    Communicator& ranks = engine.store().data();
+    Communicator& ranks = *engine.mesh().world;
     const auto newest = ranks.rank() == 0 ? newest_complete_checkpoint(o.run.output)->string() : "";
     const std::string checkpoint = broadcast_text(ranks, newest, 0, "checkpoint");
     state = resume(checkpoint, engine, trainer);
@@ -133,41 +137,45 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
 }
 
 int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
-  const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
-  Communicator& ranks = *mesh.data;
-  Log log(mesh.rank == 0 ? stderr : nullptr);
   const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const TokenData data = TokenData::open(o.data);
   const ModelSource source = open_model(o.model);
   const ModelConfig config = training_config(o, source, data);
+  const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()),
+                  kv_replicas(o.parallel, config));
+  Communicator& ranks = *mesh.world;
+  Log log(mesh.rank == 0 ? stderr : nullptr);
   const SampleOrder order({data.count(), static_cast<uint64_t>(o.run.seq_length),
                            static_cast<uint64_t>(o.run.global_batch_size),
                            o.data.validation_fraction, o.run.seed});
   const Loader loader(
-      data, order, {o.run.global_batch_size, o.run.micro_batch_size, ranks.rank(), ranks.size()});
+      data, order,
+      {o.run.global_batch_size, o.run.micro_batch_size, mesh.at(Axis::data), mesh.data->size()});
 
-  const StepSetup step = step_setup(o, loader.micros(), &ranks);
-  Engine engine(*ops, config, training_setup(o, o.run.micro_batch_size, dtype), step);
-  check_programs(engine, static_cast<int>(loader.micros()), ranks);
+  const ExecutorSetup executor = training_setup(o, o.run.micro_batch_size, dtype);
+  const auto micros = static_cast<int>(loader.micros());
+  const PlannedLayout layout(layout_request(o, config, mesh.shape, executor, micros), *ops);
+  Engine engine(*ops, config, executor,
+                balanced_step(o.parallel, micros, mesh, config, *ops, executor.shape));
+  check_programs(layout, engine, micros, ranks);
   const uint64_t limit = o.run.memory_limit > 0
                              ? o.run.memory_limit
                              : physical_memory() / static_cast<uint64_t>(rank.local_ranks);
   if (engine.plan().peak_bytes(Tier::device) > limit)
-    require_memory(engine.plan(), limit, remedies(*ops, o, config, dtype, limit, &ranks));
+    require_memory(engine.plan(), limit, remedies(*ops, o, config, dtype, limit, mesh.shape));
 
   o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
   if (mesh.rank != 0) o.run.metrics.clear();
   const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
   print_opening(log, o, config, data, *ops, dtype);
-  print_ranks(log, o, rank.world.description(), machines);
+  print_ranks(log, o, layout, rank.world.description(), machines);
   log_line(log, "memory    {} planned{}\n{}", format_bytes(engine.plan().peak_bytes(Tier::device)),
-           ranks.size() > 1 ? " for each rank" : "", to_table(engine.plan(), Tier::device));
+           ranks.size() > 1 ? " for the first rank" : "", to_table(engine.plan(), Tier::device));
   const double peak = sum_over(ranks, fastest_product(*ops, dtype, 1).flops);
   engine.allocate();
-  Trainer trainer(engine.executor(), engine.store(),
-                  {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16, mesh.world.get()});
+  Trainer trainer(engine, {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
   const std::string identity = data_identity(data);
   RunState state = begin_run(o, source, engine, trainer, log);
@@ -180,7 +188,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
 
   const StopSignal stop;
-  TrainLoop loop({engine, trainer, loader, o.run, log, stop, *mesh.world, peak}, state);
+  TrainLoop loop({engine, trainer, loader, o.run, log, stop, peak}, state);
   const int signal = loop.run();
   const auto newest = newest_complete_checkpoint(o.run.output);
   log_line(log, "{} at step {} of {}; newest checkpoint '{}'", signal != 0 ? "stopped" : "finished",
@@ -200,7 +208,7 @@ int run_train(const Arguments& arguments) {
   // The stored configuration works from any folder.
   for (std::filesystem::path& path : o.data.data) path = std::filesystem::absolute(path);
   return on_ranks(o.parallel, o.run.threads, "train", arguments, [&](const Rank& rank) {
-    derive_batch(o.run, rank.world.size());
+    derive_batch(o.run, data_degree_of(o.parallel, rank.world.size()));
     return train_on(rank, o, table);
   });
 }

@@ -60,6 +60,8 @@ class Communicator {
 
   // Bytes of tensors that the operations started so far send from this rank.
   virtual uint64_t bytes_sent() const = 0;
+  // Seconds that callers have spent waiting for its operations.
+  virtual double waited_seconds() const { return 0; }
 };
 
 }  // namespace rankine

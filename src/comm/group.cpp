@@ -63,6 +63,13 @@ int64_t LinkGroup::widened_bytes(int64_t part, DType dtype) const {
   return (hosts - 1) * part * (dtype_bytes(sum) - dtype_bytes(dtype));
 }
 
+double LinkGroup::waited_seconds() const {
+  double sum = collectives_.waited_seconds();
+  for (const auto& queues : {std::cref(send_queues_), std::cref(receive_queues_)})
+    for (const auto& queue : queues.get()) sum += queue->waited_seconds();
+  return sum;
+}
+
 Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) {
   if (size_ == 1) return {};
   Call c = call(kind_all_reduce, x, x.bytes(), tag, sequence_++);

@@ -52,6 +52,7 @@ class OperationQueue {
   OperationQueue& operator=(const OperationQueue&) = delete;
   ~OperationQueue();  // what has not begun is dropped
   Work start(Run run);
+  double waited_seconds() const { return waited_seconds_; }  // by callers, so far
 
  private:
   void drive(std::unique_lock<std::mutex>& lock);
@@ -61,6 +62,7 @@ class OperationQueue {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Entry>> queue_;
   std::atomic<int> waiting_{0};
+  std::atomic<double> waited_seconds_{0};
   bool running_ = false, stopping_ = false;
   std::exception_ptr failure_;  // of an earlier operation: all later ones fail too
   std::thread thread_;
@@ -104,6 +106,7 @@ class LinkGroup final : public Communicator {
   Work receive(Tensor x, int peer, std::string_view tag) override;
   Work barrier(std::string_view tag) override;
   uint64_t bytes_sent() const override { return bytes_sent_; }
+  double waited_seconds() const override;
 
  private:
   class Exchange;

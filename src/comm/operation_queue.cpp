@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "comm/group.h"
 
 namespace rankine {
@@ -8,7 +10,9 @@ bool OperationQueue::Entry::done() {
 }
 
 void OperationQueue::Entry::wait() {
+  using Clock = std::chrono::steady_clock;
   std::unique_lock lock(queue_->mutex_);
+  const Clock::time_point begin = done_ ? Clock::time_point{} : Clock::now();
   ++queue_->waiting_;
   while (!done_) {
     if (queue_->running_)
@@ -17,6 +21,9 @@ void OperationQueue::Entry::wait() {
       queue_->drive(lock);
   }
   --queue_->waiting_;
+  if (begin != Clock::time_point{})
+    queue_->waited_seconds_ =
+        queue_->waited_seconds_ + std::chrono::duration<double>(Clock::now() - begin).count();
   if (failure_) std::rethrow_exception(failure_);
 }
 

@@ -63,15 +63,34 @@ std::unique_ptr<Communicator> make_planned_group(int rank, int size) {
   return std::make_unique<PlannedGroup>(rank, size);
 }
 
-Mesh::Mesh(World& w, const MeshShape& mesh_shape)
-    : shape(mesh_shape), rank(w.rank()), coordinate(mesh_shape.coordinate(w.rank())) {
-  expect(shape.world() == w.size(), "a mesh of all ranks");
-  std::vector<int> everyone(static_cast<size_t>(w.size()));
+Mesh::Mesh(const MakeGroup& make, const MeshShape& mesh_shape, int own_rank, int kv_replicas)
+    : shape(mesh_shape), rank(own_rank), coordinate(mesh_shape.coordinate(own_rank)) {
+  std::vector<int> everyone(static_cast<size_t>(shape.world()));
   for (size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
-  world = w.group(everyone);
-  pipeline = w.group(shape.group(Axis::pipeline, rank));
-  data = w.group(shape.group(Axis::data, rank));
-  tensor = w.group(shape.group(Axis::tensor, rank));
+  world = make(everyone);
+  pipeline = make(shape.group(Axis::pipeline, rank));
+  pipeline_gradients = make(shape.group(Axis::pipeline, rank));
+  data = make(shape.group(Axis::data, rank));
+  const std::vector<int> neighbours = shape.group(Axis::tensor, rank);
+  tensor = make(neighbours);
+  const auto first = neighbours.begin() + at(Axis::tensor) / kv_replicas * kv_replicas;
+  replicas = make({first, first + kv_replicas});
+}
+
+Mesh::Mesh(World& w, const MeshShape& mesh_shape, int kv_replicas)
+    : Mesh([&](const std::vector<int>& members) { return w.group(members); }, mesh_shape, w.rank(),
+           kv_replicas) {
+  expect(shape.world() == w.size(), "a mesh of all ranks");
+}
+
+Mesh Mesh::planned(const MeshShape& shape, int rank, int kv_replicas) {
+  return Mesh(
+      [&](const std::vector<int>& members) -> std::unique_ptr<Communicator> {
+        const auto at = std::ranges::find(members, rank) - members.begin();
+        return std::make_unique<PlannedGroup>(static_cast<int>(at),
+                                              static_cast<int>(members.size()));
+      },
+      shape, rank, kv_replicas);
 }
 
 std::vector<std::string> all_gather_texts(Communicator& group, const std::string& text,

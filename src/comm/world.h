@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,13 +36,22 @@ std::unique_ptr<World> make_self_world();
 // A group that says who it is and connects nobody, for plans; its operations are internal errors.
 std::unique_ptr<Communicator> make_planned_group(int rank, int size);
 
-// A live mesh: the world's communicator and one for each axis.
+// A live mesh: the world's communicator and one for each axis. Activations and gradients of a
+// pipeline pass each other on groups of their own. `replicas` are `kv_replicas` neighbours of the
+// tensor axis, which hold the same key/value heads.
 struct Mesh {
-  Mesh(World& world, const MeshShape& shape);
+  Mesh(World& world, const MeshShape& shape, int kv_replicas = 1);
+  // Knows where `rank` stands and connects nobody, for plans; operations are internal errors.
+  static Mesh planned(const MeshShape& shape, int rank, int kv_replicas = 1);
+  int at(Axis axis) const { return coordinate[static_cast<size_t>(axis)]; }
   MeshShape shape;
   int rank;
   MeshShape::Coordinate coordinate;
-  std::unique_ptr<Communicator> world, pipeline, data, tensor;
+  std::unique_ptr<Communicator> world, pipeline, pipeline_gradients, data, tensor, replicas;
+
+ private:
+  using MakeGroup = std::function<std::unique_ptr<Communicator>(const std::vector<int>& members)>;
+  Mesh(const MakeGroup& make, const MeshShape& shape, int rank, int kv_replicas);
 };
 
 // Texts of all ranks, in order.

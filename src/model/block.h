@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "model/param_spec.h"
+#include "model/tensor_region.h"
 
 // A piece of the network with an explicit forward and backward. A block has no hidden state: its
 // parameters, saved tensors and scratch come in with every call.
 //
 // Shape letters: B sequences, T tokens of a sequence, R = B*T rows, C hidden size, H heads,
 // K key/value heads, D head size, W = (H+2K)*D, F feed-forward size, V vocabulary, P positions.
+// Of H, K, F and V a rank of the tensor axis has its part; "own rows" are those it has outside the
+// regions of tensor-parallel work (tensor_region.h), all R without sequence parallelism.
 namespace rankine {
 
 struct MicroShape {
@@ -29,9 +32,11 @@ struct BlockDescription {
   std::string name;                       // "layers.3"
   std::vector<ParamSpec> parameters;      // owned by this block
   std::string tied;                       // name of another block's parameter used here too, or ""
+  bool forward_reads_parameters = true;   // while training
   bool backward_reads_parameters = true;  // its own, in backward_input or backward_weight
-  bool forward_adds_gradients = false;    // to its own parameters, while training
+  bool splits_backward = true;            // otherwise backward_input leaves nothing to do
   std::vector<TensorSpec> saved;          // from forward to backward_weight; [0] holds the input
+  TensorSpec output;                      // what forward hands on; dtype and shape of its gradient
   std::vector<TensorSpec> pending;        // from backward_input to backward_weight
   std::vector<TensorSpec> forward_scratch, backward_scratch;
   size_t workspace = 0;        // bytes the operations need, Ops::set_workspace
@@ -53,11 +58,12 @@ struct BlockRun {
       params;                     // one per group of joined parameters, in order; then the tied one
   std::span<const Tensor> grads;  // f32, likewise; empty when nothing is trained
   std::span<const Tensor> saved, pending, scratch;
+  TensorRegion region = {};
   Tensor ids, targets;                    // i32 [R]; targets < 0 are ignored
   Tensor rope_table;                      // f32 [P, D]
   Tensor loss;                            // f64 [1], the head adds the sum of its token losses
   float gradient_scale = 0;               // 1 / global number of valid tokens, times the loss scale
-  bool training = false;                  // the head makes gradients
+  bool training = false;                  // a backward follows
   bool accumulate = false;                // gradients hold earlier micro-batches of this step
   uint64_t seed = 0, dropout_stream = 0;  // stream: (step, global micro-batch)
   const KvCache* cache = nullptr;         // decode: attend over cached tokens
@@ -67,54 +73,80 @@ class Block {
  public:
   virtual ~Block() = default;
   virtual BlockDescription describe(const Ops& ops, MicroShape shape, DType dtype) const = 0;
-  // Reads saved[0] (the embedding: ids), writes `y` [R,C] (the head: loss), fills saved[1...].
+  // Reads saved[0] (the embedding: ids), writes `y` [own rows, C] (the head: loss), fills
+  // saved[1...].
   virtual void forward(const BlockRun& run, Tensor y) const = 0;
-  // dx [R,C] from dy [R,C]; also adds the gradients of norm weights, which need no product.
+  // dx [own rows, C] from dy [own rows, C].
   virtual void backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const = 0;
-  // The remaining weight gradients; dy must still hold what backward_input saw.
+  // All weight gradients; dy must still hold what backward_input saw.
   virtual void backward_weight(const BlockRun& run, const Tensor& dy) const = 0;
+  // Both, the same bits; communication of the one may hide behind the other.
+  virtual void backward(const BlockRun& run, const Tensor& dy, Tensor dx) const {
+    backward_input(run, dy, dx);
+    backward_weight(run, dy);
+  }
 };
 
-// `tensor` seen with R = run.shape.rows() rows of `width`.
+// The blocks that one rank computes, and its part of them.
+struct ModelPart {
+  TensorSplit split = {};
+  // Of all blocks (embedding, layers, head), one range per stage this rank holds, ascending.
+  struct Stage {
+    int64_t first = 0, count = 0;
+  };
+  std::vector<Stage> stages = {};  // empty: all blocks, one stage
+  // A tied head has a token matrix of its own, since the embedding is on another rank or its
+  // gradients are to be summed apart.
+  bool tied_copy = false;
+};
+
+// `tensor` seen with R = run.shape.rows() rows of `width`; with the rows a rank has outside
+// regions.
 Tensor rows_of(const BlockRun& run, const Tensor& tensor, int64_t width);
+Tensor own_rows_of(const BlockRun& run, const Tensor& tensor, int64_t width);
 // Zeroes a share of x and scales the rest, while training; the same call on a gradient is the
-// backward. Sites number the places of a model, so that no two share a mask.
+// backward. Sites number the places of a model, so that no two share a mask. x has own rows.
 void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site, Tensor x);
 
 // Extents of a group of joined parameters as one matrix or vector: the rows add up.
 std::vector<ParamSpec> joined_groups(std::span<const ParamSpec> parameters);
 
-std::unique_ptr<Block> make_embedding(const ModelConfig& config);
-std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer);
+std::unique_ptr<Block> make_embedding(const ModelConfig& config, const ModelPart& part);
+std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer, const ModelPart& part);
 
-// The final norm, the vocabulary product and the cross-entropy. forward() with `training` also
-// makes the gradients of its matrix and of its normed input, chunk by chunk, so that whole logits
-// never exist; its backward_weight has nothing left to do.
+// The final norm, the vocabulary product and the cross-entropy. While training everything happens
+// in backward_input, chunk by chunk, so that whole logits never exist: forward() and
+// backward_weight() have nothing to do. Otherwise forward() sums the losses.
 class Head : public Block {
  public:
-  explicit Head(const ModelConfig& config);
+  Head(const ModelConfig& config, const ModelPart& part);
   BlockDescription describe(const Ops& ops, MicroShape shape, DType dtype) const override;
   void forward(const BlockRun& run, Tensor y) const override;
   void backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const override;
   void backward_weight(const BlockRun&, const Tensor&) const override {}
-  // logits [n, Vp] of rows [first, first + n) of saved[0]; n at most logit_rows().
+  // On one tensor rank: logits [n, Vp] of rows [first, first + n) of saved[0]; n at most
+  // logit_rows().
   Tensor logits(const BlockRun& run, int64_t first, int64_t count) const;
   static int64_t logit_rows(int64_t rows);  // rows of logits held at a time
 
  private:
-  void norm_inputs(const BlockRun& run) const;
+  struct Gradients;
+  Tensor norm_inputs(const BlockRun& run) const;
+  void losses(const BlockRun& run, const Gradients* gradients) const;
   ModelConfig config_;
+  TensorSplit split_;
+  bool copy_;
 };
 
-int64_t padded_vocabulary(int64_t vocabulary);  // rows of the token matrix in memory
-
-// All blocks of a model, in order.
+// The blocks of a model that one rank computes, in order.
 struct Model {
-  explicit Model(const ModelConfig& config);
+  explicit Model(const ModelConfig& config, const ModelPart& part = {});
   std::vector<BlockDescription> describe(const Ops& ops, MicroShape shape, DType dtype) const;
-  const Head& head() const { return *head_; }
+  const Head& head() const;  // of a model that has it
+  static int64_t block_count(const ModelConfig& config) { return config.layers + 2; }
 
   ModelConfig config;
+  ModelPart part;
   std::vector<std::unique_ptr<Block>> blocks;
 
  private:

@@ -4,54 +4,72 @@
 namespace rankine {
 namespace {
 
-// Token embedding, plus learned positions where the family has them.
+// Token embedding, plus learned positions where the family has them. Each rank of the tensor axis
+// looks up the tokens it has; the first adds the positions.
 class Embedding final : public Block {
  public:
-  explicit Embedding(const ModelConfig& config) : config_(config) {}
+  Embedding(const ModelConfig& config, const ModelPart& part)
+      : config_(config), split_(part.split), separate_(!config.tied || part.tied_copy) {}
 
   BlockDescription describe(const Ops&, MicroShape shape, DType dtype) const override {
+    const int64_t own = split_.rows(shape.rows());
     BlockDescription d;
     d.name = "embedding";
-    d.parameters = embedding_parameters(config_);
+    d.parameters = embedding_parameters(config_, split_);
     d.backward_reads_parameters = false;
-    if (config_.dropout > 0)
-      d.backward_scratch = {{"dropped_grad", dtype, Shape{shape.rows(), config_.hidden}}};
+    d.output = {"output", dtype, Shape{own, config_.hidden}};
+    if (split_.splits_rows())
+      d.forward_scratch = {{"all_rows", dtype, Shape{shape.rows(), config_.hidden}}};
+    if (config_.dropout > 0 || split_.splits_rows())
+      d.backward_scratch = {{"all_rows_grad", dtype, Shape{shape.rows(), config_.hidden}}};
     return d;
   }
 
   void forward(const BlockRun& run, Tensor y) const override {
-    const Tensor out = rows_of(run, y, config_.hidden);
-    const int64_t past = run.cache != nullptr ? run.cache->past : 0;
-    run.ops.embed({run.ids, run.shape.tokens, past}, run.params[0],
-                  learned() ? run.params[1] : Tensor{}, out);
+    const Tensor out = own_rows_of(run, y, config_.hidden);
+    const Tensor all = split_.splits_rows() ? rows_of(run, run.scratch[0], config_.hidden) : out;
+    run.ops.embed(lookup(run), run.params[0],
+                  learned() && split_.rank == 0 ? run.params[1] : Tensor{}, all);
+    run.region.leave(all).wait();
+    if (split_.splits_rows()) run.ops.cast(run.region.own(all), out);
     apply_dropout(run, config_, 0, out);
   }
 
   void backward_input(const BlockRun&, const Tensor&, Tensor) const override {}
 
   void backward_weight(const BlockRun& run, const Tensor& dy) const override {
-    Tensor d = rows_of(run, dy, config_.hidden);
-    if (config_.dropout > 0) {
-      const Tensor dropped = rows_of(run, run.scratch[0], config_.hidden);
-      run.ops.cast(d, dropped);
-      apply_dropout(run, config_, 0, dropped);
-      d = dropped;
+    Tensor d = own_rows_of(run, dy, config_.hidden);
+    if (config_.dropout > 0 || split_.splits_rows()) {
+      const Tensor all = rows_of(run, run.scratch[0], config_.hidden), own = run.region.own(all);
+      run.ops.cast(d, own);
+      apply_dropout(run, config_, 0, own);
+      run.region.enter(all);
+      d = all;
     }
     // A tied matrix already holds the head's gradient of this micro-batch.
-    run.ops.embed_grad({run.ids, run.shape.tokens, 0}, d, run.grads[0],
-                       config_.tied || run.accumulate, learned() ? run.grads[1] : Tensor{},
-                       run.accumulate);
+    run.ops.embed_grad(lookup(run), d, run.grads[0], !separate_ || run.accumulate,
+                       learned() ? run.grads[1] : Tensor{}, run.accumulate);
   }
 
  private:
   bool learned() const { return config_.position == PositionKind::learned; }
+  Ops::Embedding lookup(const BlockRun& run) const {
+    return {.ids = run.ids,
+            .tokens = run.shape.tokens,
+            .first_position = run.cache != nullptr ? run.cache->past : 0,
+            .first_token = split_.rank * split_.stored_vocabulary(config_),
+            .vocabulary = config_.vocabulary};
+  }
+
   ModelConfig config_;
+  TensorSplit split_;
+  bool separate_;  // nobody else adds to the gradient of the token matrix
 };
 
 }  // namespace
 
-std::unique_ptr<Block> make_embedding(const ModelConfig& config) {
-  return std::make_unique<Embedding>(config);
+std::unique_ptr<Block> make_embedding(const ModelConfig& config, const ModelPart& part) {
+  return std::make_unique<Embedding>(config, part);
 }
 
 }  // namespace rankine

@@ -6,20 +6,40 @@ Tensor rows_of(const BlockRun& run, const Tensor& tensor, int64_t width) {
   return tensor.as(Shape{run.shape.rows(), width});
 }
 
-void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site, Tensor x) {
-  if (!run.training || config.dropout <= 0) return;
-  run.ops.dropout(x, {static_cast<float>(config.dropout), random_key(run.seed, "dropout"),
-                      (run.dropout_stream << 16) + static_cast<uint64_t>(site), 0});
+Tensor own_rows_of(const BlockRun& run, const Tensor& tensor, int64_t width) {
+  return tensor.as(Shape{run.region.split().rows(run.shape.rows()), width});
 }
 
-Model::Model(const ModelConfig& model_config) : config(model_config) {
+void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site, Tensor x) {
+  if (!run.training || config.dropout <= 0) return;
+  const TensorSplit& split = run.region.split();
+  const int64_t before = split.splits_rows() ? split.rank * x.elements() : 0;
+  run.ops.dropout(
+      x, {static_cast<float>(config.dropout), random_key(run.seed, "dropout"),
+          (run.dropout_stream << 16) + static_cast<uint64_t>(site), static_cast<uint64_t>(before)});
+}
+
+Model::Model(const ModelConfig& model_config, const ModelPart& model_part)
+    : config(model_config), part(model_part) {
   check(config);
-  blocks.push_back(make_embedding(config));
-  for (int64_t layer = 0; layer < config.layers; ++layer)
-    blocks.push_back(make_layer(config, layer));
-  auto head = std::make_unique<Head>(config);
-  head_ = head.get();
-  blocks.push_back(std::move(head));
+  if (part.stages.empty()) part.stages = {{0, block_count(config)}};
+  for (const ModelPart::Stage& stage : part.stages)
+    for (int64_t b = stage.first; b < stage.first + stage.count; ++b) {
+      if (b == 0) {
+        blocks.push_back(make_embedding(config, part));
+      } else if (b <= config.layers) {
+        blocks.push_back(make_layer(config, b - 1, part));
+      } else {
+        auto head = std::make_unique<Head>(config, part);
+        head_ = head.get();
+        blocks.push_back(std::move(head));
+      }
+    }
+}
+
+const Head& Model::head() const {
+  expect(head_ != nullptr, "this part of the model has a head");
+  return *head_;
 }
 
 std::vector<BlockDescription> Model::describe(const Ops& ops, MicroShape shape, DType dtype) const {

@@ -2,22 +2,36 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
-#include "tensor/shape.h"
+#include "model/tensor_split.h"
+#include "tensor/box.h"
 
 namespace rankine {
 
 enum class Init : uint8_t { normal, zeros, ones };
 
+// The ranks of the tensor axis whose gradients of a parameter add up: each has seen a part of what
+// it does.
+enum class GradientSum : uint8_t {
+  none,     // this rank's is complete
+  tensor,   // all ranks of the axis
+  replicas  // those that hold the same key/value heads
+};
+
 // All that optimizer, checkpoint, planner and initialiser need to know of a parameter.
 struct ParamSpec {
-  std::string name;         // global, e.g. "layers.3.attention.q.weight"
-  Shape shape;              // logical global extents, e.g. [50257, 768]
-  int64_t stored_rows = 0;  // extent of dim 0 in memory; >= shape[0], the rest is padding kept at 0
-  bool joined = false;      // lies directly behind the one before it: one matrix in one product
-  bool decay = false;       // weight decay applies (matrices)
+  std::string name;  // global, e.g. "layers.3.attention.q.weight"
+  Shape shape;       // logical global extents, e.g. [50257, 768]
+  Box box;           // of it, what this rank holds
+  int64_t stored_rows =
+      0;                // extent of dim 0 in memory; >= the box's, the rest is padding kept at 0
+  bool joined = false;  // lies directly behind the one before it: one matrix in one product
+  bool decay = false;   // weight decay applies (matrices)
   Init init = Init::normal;
   float std = 0;  // of Init::normal
+  GradientSum sum = GradientSum::none;
+  bool counted = true;  // in norms and files; other copies of the same elements are not
+
+  Shape stored() const { return extent(box).with(0, stored_rows); }
 };
 
 // The names, in order of the blocks (embedding, layers.0 ... layers.L-1, head):

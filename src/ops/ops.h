@@ -45,6 +45,12 @@ struct CrossEntropy {
   bool gradient = true;  // replace the logits by their gradient
 };
 
+// One rank's columns of logits whose vocabulary is split over ranks.
+struct VocabularyPart {
+  int64_t first = 0;    // vocabulary index of column 0
+  int64_t columns = 0;  // that hold a vocabulary entry; those behind are padding
+};
+
 struct Dropout {
   float probability = 0;
   RandomKey key;             // from (seed, place)
@@ -157,6 +163,9 @@ class Ops {
   struct Embedding {
     Tensor ids;  // i32 [R]
     int64_t tokens = 1, first_position = 0;
+    // Row 0 of the table is this token; ids of the `vocabulary` that lie outside the table add
+    // nothing. 0: the table holds all there are.
+    int64_t first_token = 0, vocabulary = 0;
   };
   virtual void embed(const Embedding& e, const Tensor& token_table, const Tensor& position_table,
                      Tensor y) = 0;
@@ -168,6 +177,17 @@ class Ops {
   // gradient of gradient_scale * sum(losses) replaces the logits when asked for.
   virtual void cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
                              Tensor losses) = 0;
+
+  // The same over ranks that hold a part of the vocabulary each, in two calls. First, f64 [R,3] of
+  // this part: the largest logit, the sum of e^(logit - largest), the target's logit (0 where the
+  // target, an index into the whole vocabulary, lies elsewhere or is ignored).
+  virtual void cross_entropy_statistics(const VocabularyPart& part, const Tensor& logits,
+                                        const Tensor& targets, Tensor statistics) = 0;
+  // Then, from the statistics of all parts, f64 [parts, R, 3]: the losses, the same on all ranks,
+  // and this part's gradient.
+  virtual void cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part,
+                                    Tensor logits, const Tensor& targets, const Tensor& statistics,
+                                    Tensor losses) = 0;
 
   // ---- sums and the optimizer
   virtual void sum(const Tensor& x, Tensor total, bool accumulate) = 0;  // f32 -> f64 [1]

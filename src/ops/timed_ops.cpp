@@ -207,6 +207,19 @@ void TimedOps::cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor
   ops_.cross_entropy(ce, logits, targets, losses);
 }
 
+void TimedOps::cross_entropy_statistics(const VocabularyPart& part, const Tensor& logits,
+                                        const Tensor& targets, Tensor statistics) {
+  const Clock clock(*this, "cross_entropy");
+  ops_.cross_entropy_statistics(part, logits, targets, statistics);
+}
+
+void TimedOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part,
+                                    Tensor logits, const Tensor& targets, const Tensor& statistics,
+                                    Tensor losses) {
+  const Clock clock(*this, "cross_entropy");
+  ops_.cross_entropy_joined(ce, part, logits, targets, statistics, losses);
+}
+
 void TimedOps::sum(const Tensor& x, Tensor total, bool accumulate) {
   const Clock clock(*this, "sum");
   ops_.sum(x, total, accumulate);

@@ -67,6 +67,11 @@ class TimedOps final : public Ops {
                   Tensor dposition_table, bool accumulate_positions) override;
   void cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
                      Tensor losses) override;
+  void cross_entropy_statistics(const VocabularyPart& part, const Tensor& logits,
+                                const Tensor& targets, Tensor statistics) override;
+  void cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part, Tensor logits,
+                            const Tensor& targets, const Tensor& statistics,
+                            Tensor losses) override;
   void sum(const Tensor& x, Tensor total, bool accumulate) override;
   void sum_squares(const Tensor& x, Tensor exact) override;
   size_t sum_workspace(int64_t elements) const override;

@@ -3,44 +3,110 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "comm/world.h"
+#include "model/layer_parameters.h"
 
 namespace rankine {
-
 namespace {
-
-int micros_of(const Program& program) {
-  int micros = 0;
-  for (const Action& action : program) micros = std::max(micros, action.micro + 1);
-  return micros;
-}
 
 StoreSetup store_setup(const ExecutorSetup& setup, const StepSetup& step) {
   return {.compute = setup.compute,
           .purpose = setup.purpose,
           .zero = step.zero,
-          .micros = micros_of(step.computations),
+          .micros = micros_of(step.schedule),
           .strict = step.strict};
+}
+
+StateRanks state_ranks(const Mesh& mesh) {
+  return {*mesh.data, mesh.tensor.get(), mesh.replicas.get()};
+}
+
+std::unique_ptr<Mesh> mesh_of_one() {
+  const auto world = make_self_world();
+  return std::make_unique<Mesh>(*world, MeshShape{});
+}
+
+TensorSplit split_of(const Mesh& mesh, const StepSetup& step) {
+  return {mesh.tensor->rank(), mesh.tensor->size(),
+          step.sequence_parallel && mesh.tensor->size() > 1};
+}
+
+ModelPart checked_part(const ModelConfig& config, const ExecutorSetup& setup, const StepSetup& step,
+                       const Mesh& mesh) {
+  const TensorSplit split = split_of(mesh, step);
+  check(config, split, setup.shape.rows());
+  return model_part(config, step, mesh.at(Axis::pipeline), split);
 }
 
 }  // namespace
 
+ModelPart model_part(const ModelConfig& config, const StepSetup& step, int pipeline_rank,
+                     const TensorSplit& split) {
+  const std::vector<int> rank_of_stage = step.schedule.rank_of_stage;
+  const std::vector<int64_t> layers = stage_layers_of(config, step.schedule, step.stage_layers);
+  ModelPart part{.split = split};
+  int64_t first = 0;
+  for (size_t stage = 0; stage < layers.size(); ++stage) {
+    const int64_t count =
+        layers[stage] + (stage == 0 ? 1 : 0) + (stage + 1 == layers.size() ? 1 : 0);
+    if (rank_of_stage[stage] == pipeline_rank) part.stages.push_back({first, count});
+    first += count;
+  }
+  part.tied_copy = config.tied && (step.strict || rank_of_stage.front() != rank_of_stage.back());
+  return part;
+}
+
+std::optional<TiedCopy> Engine::tied_copy(const StepSetup& step) const {
+  const ModelConfig& config = model_.config;
+  if (!model_.part.tied_copy) return {};
+  const TensorSplit& split = model_.part.split;
+  const auto side = [&](const std::vector<ParamSpec>& specs, int pipeline_rank) {
+    MeshShape::Coordinate at = mesh_.coordinate;
+    at[static_cast<size_t>(Axis::pipeline)] = pipeline_rank;
+    at[static_cast<size_t>(Axis::data)] = 0;
+    const int owners = step.zero.optimizer == Held::shard ? mesh_.data->size() : 1;
+    return TiedCopy::Side{ParamLayout::block_elements(specs, owners) / owners,
+                          mesh_.shape.group(Axis::data, mesh_.shape.rank(at))};
+  };
+  TiedCopy tied;
+  tied.elements = split.stored_vocabulary(config) * config.hidden;
+  tied.owners = step.zero.optimizer == Held::shard ? mesh_.data->size() : 1;
+  tied.embedding = side(embedding_parameters(config, split), step.schedule.rank_of_stage.front());
+  tied.head = side(head_parameters(config, split, true), step.schedule.rank_of_stage.back());
+  if (model_.part.stages.front().first == 0) tied.embedding_block = 0;
+  const ModelPart::Stage& last = model_.part.stages.back();
+  if (last.first + last.count == Model::block_count(config))
+    tied.head_block = static_cast<int>(model_.blocks.size()) - 1;
+  tied.data_rank = mesh_.data->rank();
+  tied.world = mesh_.world.get();
+  const bool holds = tied.embedding_block != TiedCopy::none || tied.head_block != TiedCopy::none;
+  return holds ? std::optional(tied) : std::nullopt;
+}
+
 Engine::Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
                const StepSetup& step)
     : setup_(setup),
-      model_(config),
-      alone_(step.data == nullptr ? make_self_world()->group({0}) : nullptr),
-      store_(Executor::describe(ops, model_, setup), store_setup(setup, step),
-             step.data == nullptr ? *alone_ : *step.data),
-      step_plan_({.computations = step.computations,
+      alone_(step.mesh == nullptr ? mesh_of_one() : nullptr),
+      mesh_(step.mesh == nullptr ? *alone_ : *step.mesh),
+      model_(config, checked_part(config, setup, step, mesh_)),
+      tied_(tied_copy(step)),
+      store_(Executor::describe(ops, model_, setup), store_setup(setup, step), state_ranks(mesh_),
+             tied_ ? &*tied_ : nullptr),
+      step_plan_({.schedule = step.schedule,
+                  .pipeline_rank = mesh_.at(Axis::pipeline),
+                  .stages = model_.part.stages,
                   .zero = store_.setup().zero,
                   .every_micro = store_.reduces_every_micro(),
                   .bucket_bytes = step.bucket_bytes,
-                  .compute = setup.compute},
+                  .gather_window = step.gather_window,
+                  .compute = setup.compute,
+                  .training = setup.purpose == Purpose::training},
                  Executor::describe(ops, model_, setup), store_.layout()),
-      executor_(ops, model_, store_, setup, step_plan_, micros_of(step.computations),
-                peak_in_flight(step.computations)),
-      plan_(peak_in_flight(step.computations)) {
+      executor_(ops, model_, store_, setup, step_plan_, micros_of(step.schedule),
+                {.tensor = mesh_.tensor.get(),
+                 .activations = mesh_.pipeline.get(),
+                 .gradients = mesh_.pipeline_gradients.get(),
+                 .data_rank = mesh_.data->rank(),
+                 .data_ranks = mesh_.data->size()}) {
   store_.reserve_pools(step_plan_.gathered_bytes, step_plan_.gradient_bytes);
   store_.add_to(plan_);
   executor_.add_to(plan_);

@@ -2,23 +2,32 @@
 #include <memory>
 #include <optional>
 
+#include "comm/world.h"
 #include "runtime/executor.h"
 
 namespace rankine {
 
-// How a training step is cut and what the ranks of the data axis share.
+// How a training step is cut and who shares it.
 struct StepSetup {
-  Program computations = accumulation_program(1);
+  Schedule schedule = one_stage(accumulation_program(1));
+  std::vector<int64_t> stage_layers = {};  // of each stage; empty: as even as can be
   ZeroPlan zero = {};
   bool strict = false;
+  bool sequence_parallel = false;
   int64_t bucket_bytes = 0;
-  Communicator* data = nullptr;  // null: this rank is alone; otherwise it outlives the engine
+  int gather_window = 2;       // computations over which gathered parameters stay
+  const Mesh* mesh = nullptr;  // null: this rank is alone; otherwise it outlives the engine
 };
+
+// The blocks of a pipeline rank, as the schedule and the layers of its stages say.
+ModelPart model_part(const ModelConfig& config, const StepSetup& step, int pipeline_rank,
+                     const TensorSplit& split);
 
 // A model, its states and its executor over one arena, built in two steps: first everything that
 // can be listed, then, if the plan is accepted, the memory.
 class Engine {
  public:
+  // Error{usage} when the model cannot be split so.
   Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
          const StepSetup& step = {});
   Engine(const Engine&) = delete;
@@ -30,16 +39,23 @@ class Engine {
   void allocate();
 
   const ModelConfig& config() const { return model_.config; }
+  const ModelPart& part() const { return model_.part; }
   const ExecutorSetup& setup() const { return setup_; }
+  const Mesh& mesh() const { return mesh_; }
   ParamStore& store() { return store_; }
   const ParamStore& store() const { return store_; }
   Executor& executor() { return executor_; }
+  const Executor& executor() const { return executor_; }
   const Arena& arena() const { return *arena_; }
 
  private:
+  std::optional<TiedCopy> tied_copy(const StepSetup& step) const;
+
   ExecutorSetup setup_;
+  std::unique_ptr<Mesh> alone_;
+  const Mesh& mesh_;
   Model model_;
-  std::unique_ptr<Communicator> alone_;
+  std::optional<TiedCopy> tied_;
   ParamStore store_;
   StepPlan step_plan_;
   Executor executor_;

@@ -5,109 +5,138 @@
 namespace rankine {
 
 Executor::Executor(Ops& ops, const Model& model, ParamStore& store, const ExecutorSetup& setup,
-                   const StepPlan& plan, int micros, int in_flight)
+                   const StepPlan& plan, int micros, const ExecutorRanks& ranks)
     : ops_(ops),
       model_(model),
       store_(store),
       setup_(setup),
       plan_(plan),
+      ranks_(ranks),
+      region_(model.part.split, ranks.tensor),
+      micros_(setup.purpose == Purpose::training ? micros : 1),
       descriptions_(describe(ops, model, setup)),
-      slots_(static_cast<size_t>(in_flight)),
-      forward_before_(descriptions_.size()),
+      hands_on_(descriptions_.size()),
       backward_before_(descriptions_.size()),
-      losses_(static_cast<size_t>(micros)) {
+      losses_(static_cast<size_t>(micros_)),
+      works_(std::max(plan.program.size(), plan.evaluation.size())) {
   for (int b = 0; b < static_cast<int>(plan.traits.size()); ++b) {
     forward_reads_.push_back(parameters_read({0, ActionKind::forward, 0, b}, plan.traits));
     backward_reads_.push_back(parameters_read({0, ActionKind::backward, 0, b}, plan.traits));
+    std::vector<BlockTraits> evaluating = plan.traits;
+    evaluating[static_cast<size_t>(b)].forward_reads_parameters = true;
+    evaluation_reads_.push_back(parameters_read({0, ActionKind::forward, 0, b}, evaluating));
+  }
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const StageBlocks& stage = plan.stages[s];
+    const auto last = static_cast<size_t>(stage.first + stage.count - 1);
+    for (auto b = static_cast<size_t>(stage.first); b < last; ++b) hands_on_[b] = true;
+    hands_on_[last] = s + 1 < plan.stages.size() && plan.stages[s + 1].stage == stage.stage + 1;
   }
 }
 
-BlockRun Executor::start(Slot& slot, MicroShape shape, int micro) const {
+// ---- computations
+
+BlockRun Executor::start(MicroShape shape, int micro) const {
   expect(shape.rows() <= setup_.shape.rows(), "a micro-batch fits the plan");
-  BlockRun run{.ops = ops_,
-               .shape = shape,
-               .params = {},
-               .grads = {},
-               .saved = {},
-               .pending = {},
-               .scratch = {},
-               .ids = slot.ids.range(0, shape.rows()),
-               .targets = slot.targets.range(0, shape.rows()),
-               .rope_table = rope_,
-               .loss = loss_sums_.range(micro, 1)};
-  return run;
+  const int64_t first = micro * setup_.shape.rows();
+  return {.ops = ops_,
+          .shape = shape,
+          .params = {},
+          .grads = {},
+          .saved = {},
+          .pending = {},
+          .scratch = {},
+          .region = region_,
+          .ids = takes(false) ? ids_.range(first, shape.rows()) : Tensor{},
+          .targets = takes(true) ? targets_.range(first, shape.rows()) : Tensor{},
+          .rope_table = rope_,
+          .loss = loss_sums_.range(micro, 1)};
 }
 
-void Executor::choose(BlockRun& run, const Slot& slot, size_t block, bool backward) const {
-  run.params = store_.params(block);
-  run.grads = store_.grads(block);
-  run.saved = slot.saved[block];
-  run.pending = buffers_[block].pending;
-  run.scratch = backward ? buffers_[block].backward_scratch : buffers_[block].forward_scratch;
-}
-
-// Each block writes straight into the next one's saved input.
-void Executor::forward_block(BlockRun& run, const Slot& slot, size_t block, int64_t past) const {
-  choose(run, slot, block, false);
-  const bool last = block + 1 == model_.blocks.size();
-  KvCache cache = setup_.cached && block > 0 && !last ? caches_[block - 1] : KvCache{};
-  cache.past = past;
-  run.cache = setup_.cached ? &cache : nullptr;
-  model_.blocks[block]->forward(run, last ? Tensor{} : slot.saved[block + 1][0]);
-  run.cache = nullptr;
-}
-
-Executor::Slot& Executor::slot_of(int micro) {
-  const auto found = std::find_if(slots_.begin(), slots_.end(),
-                                  [&](const Slot& slot) { return slot.micro == micro; });
-  expect(found != slots_.end(), "a slot for the micro-batch");
-  return *found;
-}
-
-void Executor::set_training(BlockRun& run, const StepInputs& inputs, int micro) const {
+BlockRun Executor::start_training(const StepInputs& inputs, int micro) const {
+  BlockRun run = start(setup_.shape, micro);
   run.training = true;
   run.gradient_scale = static_cast<float>(inputs.gradient_scale);
   run.seed = inputs.seed;
   run.dropout_stream =
-      (inputs.step << 16) + static_cast<uint64_t>(micro * inputs.ranks + inputs.rank);
+      (inputs.step << 16) + static_cast<uint64_t>(micro * ranks_.data_ranks + ranks_.data_rank);
+  return run;
+}
+
+void Executor::choose(BlockRun& run, size_t block, int micro, bool backward) {
+  run.params = store_.params(block);
+  run.grads = store_.grads(block);
+  run.saved = place(block, micro).saved;
+  run.pending = place(block, micro).pending;
+  run.scratch = backward ? buffers_[block].backward_scratch : buffers_[block].forward_scratch;
+}
+
+// Each block writes straight into the next one's saved input, or what is sent.
+void Executor::forward_block(BlockRun& run, size_t block, int micro, int64_t past) {
+  choose(run, block, micro, false);
+  const bool layer = !caches_.empty() && block > 0 && block <= caches_.size();
+  KvCache cache = layer ? caches_[block - 1] : KvCache{};
+  cache.past = past;
+  run.cache = setup_.cached ? &cache : nullptr;
+  model_.blocks[block]->forward(
+      run, hands_on_[block] ? place(block + 1, micro).saved[0] : place(block, micro).output);
+  run.cache = nullptr;
 }
 
 void Executor::forward(const StepInputs& inputs, const Action& action) {
-  const auto block = static_cast<size_t>(action.block);
-  Slot& slot = slot_of(block == 0 ? -1 : action.micro);
-  if (block == 0) {
-    const auto rows = static_cast<size_t>(setup_.shape.rows());
-    const size_t first = static_cast<size_t>(action.micro) * rows;
-    slot.micro = action.micro;
-    ops_.upload(inputs.ids.subspan(first, rows).data(), slot.ids);
-    ops_.upload(inputs.targets.subspan(first, rows).data(), slot.targets);
-  }
-  BlockRun run = start(slot, setup_.shape, action.micro);
-  set_training(run, inputs, action.micro);
-  run.accumulate = plan_.gradients.empty() && forward_before_[block];
-  forward_block(run, slot, block, 0);
-  forward_before_[block] = true;
+  BlockRun run = start_training(inputs, action.micro);
+  forward_block(run, static_cast<size_t>(action.block), action.micro, 0);
 }
 
 void Executor::backward(const StepInputs& inputs, const Action& action) {
   const auto b = static_cast<size_t>(action.block);
-  Slot& slot = slot_of(action.micro);
-  BlockRun run = start(slot, setup_.shape, action.micro);
-  set_training(run, inputs, action.micro);
+  BlockRun run = start_training(inputs, action.micro);
   run.accumulate = plan_.gradients.empty() && backward_before_[b];
-  const Tensor dy = gradient_[(b + 1) % 2], dx = gradient_[b % 2];
-  choose(run, slot, b, true);
-  model_.blocks[b]->backward_input(run, dy, dx);
-  model_.blocks[b]->backward_weight(run, dy);
+  choose(run, b, action.micro, true);
+  const Tensor dy = hands_on_[b] ? place(b + 1, action.micro).input_gradient
+                                 : place(b, action.micro).output_gradient;
+  const Tensor dx = place(b, action.micro).input_gradient;
+  const Block& block = *model_.blocks[b];
+  if (action.kind == ActionKind::backward_input) return block.backward_input(run, dy, dx);
+  if (action.kind == ActionKind::backward_weight)
+    block.backward_weight(run, dy);
+  else
+    block.backward(run, dy, dx);
   backward_before_[b] = true;
-  if (b == 0) slot.micro = -1;
 }
 
-void Executor::wait_parameters(const Action& action) const {
-  const auto& reads = action.kind == ActionKind::forward ? forward_reads_ : backward_reads_;
-  for (const int block : reads[static_cast<size_t>(action.block)])
-    store_.wait_parameters(static_cast<size_t>(block));
+void Executor::wait_parameters(const std::vector<int>& blocks) const {
+  for (const int block : blocks) store_.wait_parameters(static_cast<size_t>(block));
 }
+
+// ---- transfers
+
+int Executor::peer_of(int stage) const {
+  return plan_.rank_of_stage[static_cast<size_t>(stage)];
+}
+
+Work Executor::transfer(const Action& action) {
+  const auto stage = std::ranges::find(plan_.stages, action.stage, &StageBlocks::stage);
+  const auto first = static_cast<size_t>(stage->first);
+  const size_t last = first + static_cast<size_t>(stage->count) - 1;
+  constexpr const char *forwards = "activation", *backwards = "activation gradient";
+  switch (action.kind) {
+    case ActionKind::send_activation:
+      return ranks_.activations->send(place(last, action.micro).output, peer_of(action.stage + 1),
+                                      forwards);
+    case ActionKind::receive_activation:
+      return ranks_.activations->receive(place(first, action.micro).saved[0],
+                                         peer_of(action.stage - 1), forwards);
+    case ActionKind::send_gradient:
+      return ranks_.gradients->send(place(first, action.micro).input_gradient,
+                                    peer_of(action.stage - 1), backwards);
+    default:
+      return ranks_.gradients->receive(place(last, action.micro).output_gradient,
+                                       peer_of(action.stage + 1), backwards);
+  }
+}
+
+// ---- programs
 
 // Gives the blocks whose gradients are first written by this action their memory.
 void Executor::follow_stays(size_t action) {
@@ -121,20 +150,24 @@ void Executor::follow_stays(size_t action) {
 
 void Executor::run(const StepInputs& inputs, const std::function<void()>& update) {
   ops_.fill(loss_sums_, 0);
-  forward_before_.assign(forward_before_.size(), false);
+  if (takes(false)) ops_.upload(inputs.ids.data(), ids_);
+  if (takes(true)) ops_.upload(inputs.targets.data(), targets_);
   backward_before_.assign(backward_before_.size(), false);
   next_gradient_ = next_gather_ = 0;
   for (size_t i = 0; i < plan_.program.size(); ++i) {
     const Action& action = plan_.program[i];
     const auto block = static_cast<size_t>(action.block);
+    for (const int earlier : plan_.waits[i]) works_[static_cast<size_t>(earlier)].wait();
     follow_stays(i);
     switch (action.kind) {
       case ActionKind::forward:
-        wait_parameters(action);
+        wait_parameters(forward_reads_[block]);
         forward(inputs, action);
         break;
       case ActionKind::backward:
-        wait_parameters(action);
+      case ActionKind::backward_input:
+      case ActionKind::backward_weight:
+        wait_parameters(backward_reads_[block]);
         backward(inputs, action);
         break;
       case ActionKind::update:
@@ -153,8 +186,12 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
       case ActionKind::refresh:
         store_.refresh(block);
         break;
-      default:
-        fail(ErrorKind::internal, "the executor knows no action {}", to_string(action));
+      case ActionKind::send_activation:
+      case ActionKind::receive_activation:
+      case ActionKind::send_gradient:
+      case ActionKind::receive_gradient:
+        works_[i] = transfer(action);
+        break;
     }
   }
   ops_.download(loss_sums_, losses_.data());
@@ -164,24 +201,34 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
 
 double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets,
                           MicroShape shape) {
-  Slot& slot = slot_of(-1);
-  BlockRun run = start(slot, shape, 0);
-  ops_.upload(ids.data(), run.ids);
-  ops_.upload(targets.data(), run.targets);
+  const BlockRun begin = start(shape, 0);
+  if (takes(false)) ops_.upload(ids.data(), begin.ids);
+  if (takes(true)) ops_.upload(targets.data(), begin.targets);
   ops_.fill(loss_sums_, 0);
   next_gather_ = 0;
-  for (const Action& action : plan_.evaluation) switch (action.kind) {
-      case ActionKind::forward:
-        wait_parameters(action);
-        forward_block(run, slot, static_cast<size_t>(action.block), 0);
+  for (size_t i = 0; i < plan_.evaluation.size(); ++i) {
+    const Action& action = plan_.evaluation[i];
+    switch (action.kind) {
+      case ActionKind::forward: {
+        const auto b = static_cast<size_t>(action.block);
+        for (Work& work : works_) work.wait();
+        wait_parameters(evaluation_reads_[b]);
+        BlockRun run = begin;
+        forward_block(run, b, 0, 0);
         break;
+      }
       case ActionKind::gather:
         store_.gather(static_cast<size_t>(action.block),
                       plan_.evaluation_gathers[next_gather_++].offset);
         break;
-      default:
+      case ActionKind::release:
         store_.release(static_cast<size_t>(action.block));
+        break;
+      default:
+        works_[i] = transfer(action);
     }
+  }
+  for (Work& work : works_) work.wait();
   ops_.download(loss_sums_, losses_.data());
   return losses_[0];
 }
@@ -190,12 +237,11 @@ Tensor Executor::logits(std::span<const int32_t> ids, MicroShape shape, int64_t 
                         int64_t count) {
   expect(!setup_.cached || (shape.batch == 1 && past + shape.tokens <= setup_.positions),
          "cached tokens fit their cache");
-  Slot& slot = slots_[0];
-  BlockRun run = start(slot, shape, 0);
+  BlockRun run = start(shape, 0);
   ops_.upload(ids.data(), run.ids);
   const size_t head = model_.blocks.size() - 1;
-  for (size_t b = 0; b < head; ++b) forward_block(run, slot, b, past);
-  choose(run, slot, head, false);
+  for (size_t b = 0; b < head; ++b) forward_block(run, b, 0, past);
+  choose(run, head, 0, false);
   return model_.head().logits(run, shape.rows() - count, count);
 }
 

@@ -18,31 +18,39 @@ struct ExecutorSetup {
   bool cached = false;    // inference with key/value caches for one sequence
 };
 
+// Whom an executor talks to during computations. All of it outlives the executor.
+struct ExecutorRanks {
+  Communicator* tensor = nullptr;
+  Communicator* activations = nullptr;  // along the pipeline
+  Communicator* gradients = nullptr;    // likewise
+  int data_rank = 0, data_ranks = 1;
+};
+
 // What a step program works on, besides memory: all micro-batches of this rank, one behind another.
+// Micro-batch m is number m * data ranks + data rank of the step.
 struct StepInputs {
   std::span<const int32_t> ids, targets;  // [micros * B * T]; targets < 0 are ignored
   double gradient_scale = 1;              // loss scale / global number of valid tokens
   uint64_t seed = 0, step = 0;
-  int rank = 0,
-      ranks = 1;  // of the data axis: micro-batch m is number m * ranks + rank of the step
 };
 
 // Runs step programs over a model's blocks with memory from one arena; the order of work is the
 // program's, nothing is decided here.
 class Executor {
  public:
-  // `plan` is empty for inference; it outlives the executor.
+  // `plan` outlives the executor.
   Executor(Ops& ops, const Model& model, ParamStore& store, const ExecutorSetup& setup,
-           const StepPlan& plan, int micros, int in_flight);
+           const StepPlan& plan, int micros, const ExecutorRanks& ranks);
 
   void add_to(MemoryPlan& plan) const;
   void bind(Arena& arena);
 
   // Runs the plan's actions in order; `update` is called at the update action, when all gradients
-  // have reached their owners. Afterwards loss() is this rank's sum of token losses in nats.
+  // have reached their owners. Afterwards loss() is the sum of token losses in nats that this rank
+  // has seen: of its data rank's micro-batches on ranks with the head, otherwise 0.
   void run(const StepInputs& inputs, const std::function<void()>& update);
-  // The summed loss of one micro-batch without gradients or dropout. All ranks of the data axis
-  // call it together.
+  // Likewise the summed loss of one micro-batch without gradients or dropout. All ranks call it
+  // together.
   double evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets, MicroShape shape);
   // Inference: runs `ids` (one sequence of T new tokens behind `past` cached ones, or B sequences
   // without caches) and returns the logits [n, Vp] of the last n rows.
@@ -56,26 +64,32 @@ class Executor {
                                                 const ExecutorSetup& setup);
 
  private:
-  struct Slot {  // one micro-batch in flight
-    Tensor ids, targets;
-    std::vector<std::vector<Tensor>> saved;  // per block
-    int micro = -1;
+  // Where a block's tensors of one micro-batch lie, whenever they are there.
+  struct Place {
+    std::vector<Tensor> saved, pending;
+    Tensor output, input_gradient, output_gradient;
   };
   struct BlockBuffers {
-    std::vector<Tensor> forward_scratch, pending, backward_scratch;
+    std::vector<Tensor> forward_scratch, backward_scratch;
   };
 
-  BlockRun start(Slot& slot, MicroShape shape, int micro) const;
-  void forward_block(BlockRun& run, const Slot& slot, size_t block, int64_t past) const;
+  Place& place(size_t block, int micro) {
+    return places_[static_cast<size_t>(micro) * descriptions_.size() + block];
+  }
+  BlockRun start(MicroShape shape, int micro) const;
+  BlockRun start_training(const StepInputs& inputs, int micro) const;
+  void choose(BlockRun& run, size_t block, int micro, bool backward);
+  void forward_block(BlockRun& run, size_t block, int micro, int64_t past);
   void forward(const StepInputs& inputs, const Action& action);
   void backward(const StepInputs& inputs, const Action& action);
-  void choose(BlockRun& run, const Slot& slot, size_t block, bool backward) const;
-  void set_training(BlockRun& run, const StepInputs& inputs, int micro) const;
-  void wait_parameters(const Action& action) const;
+  Work transfer(const Action& action);
+  int peer_of(int stage) const;
+  void wait_parameters(const std::vector<int>& blocks) const;
   void follow_stays(size_t action);
-  Slot& slot_of(int micro);
   uint64_t workspace_bytes() const;
+  bool takes(bool targets) const;
   void bind_training(Arena& arena);
+  void bind_stays(const std::vector<Stay>& stays, const Tensor& pool);
   void bind_inference(Arena& arena);
 
   Ops& ops_;
@@ -83,15 +97,21 @@ class Executor {
   ParamStore& store_;
   ExecutorSetup setup_;
   const StepPlan& plan_;
+  ExecutorRanks ranks_;
+  TensorRegion region_;
+  int micros_;
   std::vector<BlockDescription> descriptions_;
-  std::vector<std::vector<int>> forward_reads_, backward_reads_;  // per block: parameters of blocks
-  std::vector<Slot> slots_;
+  std::vector<bool> hands_on_;  // per block: to the next one of this rank
+  // Per block: the blocks whose parameters it reads.
+  std::vector<std::vector<int>> forward_reads_, backward_reads_, evaluation_reads_;
+  std::vector<Place> places_;  // [micro][block]
   std::vector<BlockBuffers> buffers_;
   std::vector<KvCache> caches_;
-  Tensor gradient_[2], rope_, loss_sums_, exact_;
-  std::vector<bool> forward_before_, backward_before_;  // per block, in this step
-  std::vector<double> losses_;                          // per micro-batch
-  size_t next_gradient_ = 0, next_gather_ = 0;          // stays to come
+  Tensor ids_, targets_, rope_, loss_sums_, exact_;
+  std::vector<bool> backward_before_;           // per block, in this step
+  std::vector<double> losses_;                  // per micro-batch
+  std::vector<Work> works_;                     // per action: its transfer
+  size_t next_gradient_ = 0, next_gather_ = 0;  // stays to come
   ExactSum loss_;
 };
 

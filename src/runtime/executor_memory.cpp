@@ -7,26 +7,12 @@
 namespace rankine {
 namespace {
 
-uint64_t aligned_bytes(const TensorSpec& spec) {
-  const auto bytes = static_cast<uint64_t>(spec.shape.elements() * dtype_bytes(spec.dtype));
-  return (bytes + MemoryPlan::alignment - 1) / MemoryPlan::alignment * MemoryPlan::alignment;
-}
-
-uint64_t total_bytes(std::span<const TensorSpec> specs) {
-  uint64_t sum = 0;
-  for (const TensorSpec& spec : specs) sum += aligned_bytes(spec);
-  return sum;
-}
-
-// Cuts the named pool into tensors, one behind another; returns the bytes used so far.
-uint64_t cut(const Tensor& pool, uint64_t used, std::span<const TensorSpec> specs,
-             std::vector<Tensor>& out) {
+// Cuts memory from `at` on into tensors, one behind another.
+void cut(char* at, std::span<const TensorSpec> specs, std::vector<Tensor>& out) {
   for (const TensorSpec& spec : specs) {
-    out.push_back({static_cast<char*>(pool.data) + used, spec.dtype, spec.shape});
-    used += aligned_bytes(spec);
+    out.push_back({at, spec.dtype, spec.shape});
+    at += aligned_bytes(spec);
   }
-  expect(used <= static_cast<uint64_t>(pool.bytes()), "scratch fits its pool");
-  return used;
 }
 
 template <class Size>
@@ -41,9 +27,7 @@ uint64_t forward_bytes(std::span<const BlockDescription> blocks) {
 }
 
 uint64_t backward_bytes(std::span<const BlockDescription> blocks) {
-  return most(blocks, [](const BlockDescription& b) {
-    return total_bytes(b.pending) + total_bytes(b.backward_scratch);
-  });
+  return most(blocks, [](const BlockDescription& b) { return total_bytes(b.backward_scratch); });
 }
 
 // Without a backward, a block's saved tensors (all but its input) are scratch of its forward.
@@ -58,8 +42,8 @@ Tensor take_bytes(Arena& arena, std::string_view name, uint64_t bytes) {
   return arena.take(name, DType::u8, Shape{static_cast<int64_t>(bytes)});
 }
 
-std::string saved_name(const BlockDescription& block, const TensorSpec& spec) {
-  return block.name + "." + spec.name;
+char* bytes_of(const Tensor& pool, int64_t offset = 0) {
+  return static_cast<char*>(pool.data) + offset;
 }
 
 }  // namespace
@@ -81,12 +65,17 @@ uint64_t Executor::workspace_bytes() const {
   return most(descriptions_, [](const BlockDescription& b) { return b.workspace; });
 }
 
+// The embedding takes ids, the head targets.
+bool Executor::takes(bool targets) const {
+  return descriptions_.empty() ? false
+         : targets             ? descriptions_.back().name == "head"
+                               : descriptions_.front().name == "embedding";
+}
+
 void Executor::add_to(MemoryPlan& plan) const {
-  const auto rows = static_cast<uint64_t>(setup_.shape.rows());
-  const uint64_t hidden_bytes = rows * static_cast<uint64_t>(model_.config.hidden) *
-                                static_cast<uint64_t>(dtype_bytes(setup_.compute));
-  plan.add({"ids", "tokens", rows * 4, Life::micro_batch});
-  plan.add({"targets", "tokens", rows * 4, Life::micro_batch});
+  const auto rows = static_cast<uint64_t>(setup_.shape.rows() * micros_);
+  if (takes(false)) plan.add({"ids", "tokens", rows * 4});
+  if (takes(true)) plan.add({"targets", "tokens", rows * 4});
   plan.add({"losses", "sums", 8 * losses_.size()});
   plan.add({"exact sum", "sums", 8 * ExactSum::size});
   if (model_.config.position == PositionKind::rope)
@@ -94,19 +83,19 @@ void Executor::add_to(MemoryPlan& plan) const {
               static_cast<uint64_t>(setup_.positions * model_.config.head_dim * 4)});
   plan.add({"workspace", "operations", workspace_bytes()});
   if (setup_.purpose == Purpose::training) {
-    for (const BlockDescription& block : descriptions_)
-      for (const TensorSpec& spec : block.saved)
-        plan.add({saved_name(block, spec), "activations", aligned_bytes(spec), Life::micro_batch});
+    plan.add({"activations", "activations", static_cast<uint64_t>(plan_.saved_bytes)});
+    plan.add({"passing activations", "gradients of activations",
+              static_cast<uint64_t>(plan_.passing_bytes)});
     plan.add(
         {"forward scratch", "scratch", forward_bytes(descriptions_), Life::scratch, "forward"});
     plan.add(
         {"backward scratch", "scratch", backward_bytes(descriptions_), Life::scratch, "backward"});
-    for (const char* name : {"gradient 0", "gradient 1"})
-      plan.add({name, "scratch", hidden_bytes, Life::scratch, "backward"});
     return;
   }
   plan.add(
       {"forward scratch", "scratch", inference_bytes(descriptions_), Life::scratch, "forward"});
+  const uint64_t hidden_bytes =
+      rows * static_cast<uint64_t>(model_.config.hidden * dtype_bytes(setup_.compute));
   for (const char* name : {"hidden 0", "hidden 1"})
     plan.add({name, "activations", hidden_bytes, Life::scratch, "forward"});
   const uint64_t cache_bytes = static_cast<uint64_t>(model_.config.kv_width() * setup_.positions) *
@@ -117,12 +106,9 @@ void Executor::add_to(MemoryPlan& plan) const {
 }
 
 void Executor::bind(Arena& arena) {
-  const Shape rows{setup_.shape.rows()};
-  for (size_t s = 0; s < slots_.size(); ++s) {
-    slots_[s].ids = arena.take("ids", DType::i32, rows, static_cast<int>(s));
-    slots_[s].targets = arena.take("targets", DType::i32, rows, static_cast<int>(s));
-    slots_[s].saved.assign(descriptions_.size(), {});
-  }
+  const Shape rows{setup_.shape.rows() * micros_};
+  if (takes(false)) ids_ = arena.take("ids", DType::i32, rows);
+  if (takes(true)) targets_ = arena.take("targets", DType::i32, rows);
   loss_sums_ = arena.take("losses", DType::f64, Shape{static_cast<int64_t>(losses_.size())});
   exact_ = arena.take("exact sum", DType::i64, Shape{ExactSum::size});
   ops_.set_workspace(take_bytes(arena, "workspace", workspace_bytes()));
@@ -132,27 +118,56 @@ void Executor::bind(Arena& arena) {
     ops_.upload(table.data(), rope_);
   }
   buffers_.assign(descriptions_.size(), {});
+  places_.assign(descriptions_.size() * static_cast<size_t>(micros_), {});
   if (setup_.purpose == Purpose::training)
     bind_training(arena);
   else
     bind_inference(arena);
 }
 
+void Executor::bind_stays(const std::vector<Stay>& stays, const Tensor& pool) {
+  for (const Stay& stay : stays) {
+    const auto block = static_cast<size_t>(stay.block);
+    const BlockDescription& d = descriptions_[block];
+    Place& at = place(block, stay.micro);
+    char* const begin = bytes_of(pool, stay.offset);
+    const auto one = [&](const TensorSpec& spec) { return Tensor{begin, spec.dtype, spec.shape}; };
+    switch (stay.kind) {
+      case StayKind::input:
+        at.saved.insert(at.saved.begin(), one(d.saved[0]));
+        break;
+      case StayKind::saved:
+        cut(begin, std::span(d.saved).subspan(1), at.saved);
+        break;
+      case StayKind::pending:
+        cut(begin, d.pending, at.pending);
+        break;
+      case StayKind::output:
+        at.output = one(d.output);
+        break;
+      case StayKind::input_gradient:
+        at.input_gradient = one(d.saved[0]);
+        break;
+      case StayKind::output_gradient:
+        at.output_gradient = one(d.output);
+        break;
+      case StayKind::parameters:
+      case StayKind::gradient:
+        fail(ErrorKind::internal, "model states lie in pools of their own");
+    }
+  }
+}
+
 void Executor::bind_training(Arena& arena) {
-  const Shape hidden{setup_.shape.rows(), model_.config.hidden};
   const Tensor forward_pool = take_bytes(arena, "forward scratch", forward_bytes(descriptions_));
   const Tensor backward_pool = take_bytes(arena, "backward scratch", backward_bytes(descriptions_));
-  gradient_[0] = arena.take("gradient 0", setup_.compute, hidden);
-  gradient_[1] = arena.take("gradient 1", setup_.compute, hidden);
+  bind_stays(plan_.activations.saved,
+             take_bytes(arena, "activations", static_cast<uint64_t>(plan_.saved_bytes)));
+  bind_stays(plan_.activations.passing,
+             take_bytes(arena, "passing activations", static_cast<uint64_t>(plan_.passing_bytes)));
   for (size_t b = 0; b < descriptions_.size(); ++b) {
-    const BlockDescription& block = descriptions_[b];
-    for (size_t s = 0; s < slots_.size(); ++s)
-      for (const TensorSpec& spec : block.saved)
-        slots_[s].saved[b].push_back(
-            arena.take(saved_name(block, spec), spec.dtype, spec.shape, static_cast<int>(s)));
-    cut(forward_pool, 0, block.forward_scratch, buffers_[b].forward_scratch);
-    const uint64_t used = cut(backward_pool, 0, block.pending, buffers_[b].pending);
-    cut(backward_pool, used, block.backward_scratch, buffers_[b].backward_scratch);
+    cut(bytes_of(forward_pool), descriptions_[b].forward_scratch, buffers_[b].forward_scratch);
+    cut(bytes_of(backward_pool), descriptions_[b].backward_scratch, buffers_[b].backward_scratch);
   }
 }
 
@@ -163,11 +178,12 @@ void Executor::bind_inference(Arena& arena) {
                             arena.take("hidden 1", setup_.compute, hidden)};
   for (size_t b = 0; b < descriptions_.size(); ++b) {
     const BlockDescription& block = descriptions_[b];
-    const uint64_t used = cut(pool, 0, block.forward_scratch, buffers_[b].forward_scratch);
-    std::vector<Tensor>& saved = slots_[0].saved[b];
+    cut(bytes_of(pool), block.forward_scratch, buffers_[b].forward_scratch);
     if (block.saved.empty()) continue;
+    std::vector<Tensor>& saved = place(b, 0).saved;
     saved.push_back(inputs[b % 2]);
-    cut(pool, used, std::span(block.saved).subspan(1), saved);
+    cut(bytes_of(pool, static_cast<int64_t>(total_bytes(block.forward_scratch))),
+        std::span(block.saved).subspan(1), saved);
   }
   const ModelConfig& c = model_.config;
   for (int64_t layer = 0; setup_.cached && layer < c.layers; ++layer) {

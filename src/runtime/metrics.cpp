@@ -34,6 +34,15 @@ std::string lines_up_to(const std::string& text, int64_t last) {
 
 }  // namespace
 
+AxisTraffic axis_traffic(const Mesh& mesh) {
+  const auto of = [](const Communicator& group) {
+    return AxisUse{group.bytes_sent(), group.waited_seconds()};
+  };
+  return {.pipeline = of(*mesh.pipeline) + of(*mesh.pipeline_gradients),
+          .data = of(*mesh.data),
+          .tensor = of(*mesh.tensor) + of(*mesh.replicas)};
+}
+
 std::string metrics_line(const StepMetrics& m) {
   nlohmann::ordered_json json;
   json["step"] = m.report.step;
@@ -49,7 +58,13 @@ std::string metrics_line(const StepMetrics& m) {
   json["memory"] = {
       {"planned", m.planned_bytes}, {"arena_peak", m.arena_peak_bytes}, {"rss", m.resident_bytes}};
   json["ranks"] = m.ranks;
-  json["bytes_sent"] = {{"data", m.data_bytes_sent}};
+  const AxisTraffic& t = m.traffic;
+  json["bytes_sent"] = {{"pipeline", t.pipeline.bytes_sent},
+                        {"data", t.data.bytes_sent},
+                        {"tensor", t.tensor.bytes_sent}};
+  json["exposed_seconds"] = {{"pipeline", t.pipeline.exposed_seconds},
+                             {"data", t.data.exposed_seconds},
+                             {"tensor", t.tensor.exposed_seconds}};
   if (m.validation_loss) json["validation_loss"] = number(*m.validation_loss);
   return json.dump();
 }

@@ -7,19 +7,39 @@
 
 namespace rankine {
 
+// What one rank has had to do with the others along an axis.
+struct AxisUse {
+  uint64_t bytes_sent = 0;
+  double exposed_seconds = 0;  // in which it waited and did not compute
+  AxisUse operator+(const AxisUse& o) const {
+    return {bytes_sent + o.bytes_sent, exposed_seconds + o.exposed_seconds};
+  }
+  AxisUse operator-(const AxisUse& o) const {
+    return {bytes_sent - o.bytes_sent, exposed_seconds - o.exposed_seconds};
+  }
+};
+struct AxisTraffic {
+  AxisUse pipeline, data, tensor;
+  AxisTraffic operator-(const AxisTraffic& o) const {
+    return {pipeline - o.pipeline, data - o.data, tensor - o.tensor};
+  }
+};
+
+AxisTraffic axis_traffic(const Mesh& mesh);  // of this rank so far
+
 struct StepMetrics {
   StepReport report;
   double seconds = 0, tokens_per_second = 0, mfu = 0;
   uint64_t planned_bytes = 0, arena_peak_bytes = 0, resident_bytes = 0;  // of the first rank
   int ranks = 1;
-  uint64_t data_bytes_sent = 0;  // by the first rank along the data axis, in this step
+  AxisTraffic traffic;  // of the first rank, in this step
   std::optional<double> validation_loss;
 };
 
 // One JSON object per step and line: step, loss, grad_norm, lr, tokens, seconds, tokens_per_second,
 // mfu, loss_scale, skipped, memory {planned, arena_peak, rss} of the first rank, ranks, bytes_sent
-// {data} by the first rank, and validation_loss where there was one. Fields are added over time,
-// none changes its meaning.
+// and exposed_seconds {pipeline, data, tensor} of the first rank, and validation_loss where there
+// was one. Fields are added over time, none changes its meaning.
 std::string metrics_line(const StepMetrics& metrics);
 
 class MetricsFile {

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "comm/mesh_shape.h"
 #include "ops/ops.h"
+#include "runtime/engine.h"
 #include "tensor/dtype.h"
 
 namespace rankine {
@@ -31,17 +32,35 @@ struct RunOptions {
 };
 void declare_options(OptionTable& table, RunOptions& options);
 
-// How ranks share the work. All ranks are data parallel; what is 0 is derived.
+// How ranks share the work; what is 0 is derived.
 struct ParallelOptions {
-  int64_t ranks = 0, data_parallel = 0;
+  int64_t ranks = 0, data_parallel = 0, tensor_parallel = 1, pipeline_parallel = 1;
+  bool sequence_parallel = false;
+  std::string schedule = "1f1b";  // a name or a file
+  int64_t virtual_stages = 0;     // per rank; 0: what the schedule needs at least
+  std::string stage_layers;       // "5,6,6,5"; empty: balanced
+  std::string mesh_order = "pipeline,data,tensor";
+  int64_t gather_window = 2;  // computations over which gathered parameters stay
   int64_t zero = 0;
   uint64_t bucket_size = uint64_t{8} << 20;  // bytes of f32 gradients
   bool strict = false, shared_memory = true;
   double comm_timeout = 60;  // seconds
 };
 void declare_options(OptionTable& table, ParallelOptions& options);
-// The mesh of `world` ranks. Error{usage} with both numbers when the layout has another product.
+// Those that choose a mesh and what is done on it, without what only a running job has.
+void declare_layout_options(OptionTable& table, ParallelOptions& options);
+// Ranks of the data axis among `world`, which the other degrees must divide; Error{usage}.
+int data_degree_of(const ParallelOptions& options, int world);
+// The mesh of `world` ranks. Error{usage} with the numbers when the layout has another product.
 MeshShape mesh_of(const ParallelOptions& options, int world);
+// The schedule that the options ask for, proved to complete. Error{usage}, or {data} when a file
+// cannot be read or holds a schedule of other numbers of ranks or micro-batches.
+Schedule schedule_of(const ParallelOptions& options, int micros);
+// Layers of each stage as given; empty when they are to be balanced.
+std::vector<int64_t> stage_layers_of(const ParallelOptions& options);
+// The step of `micros` micro-batches; the mesh outlives it. Stages without layers of their own are
+// left to be cut evenly.
+StepSetup step_setup(const ParallelOptions& options, int micros, const Mesh& mesh);
 // The options that choose the processor's share: threads and instruction set.
 void declare_machine_options(OptionTable& table, int64_t& threads, std::string& instruction_set);
 void declare_precision_option(OptionTable& table, Precision& precision);

@@ -1,8 +1,88 @@
 #include "runtime/step_plan.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "schedule/waits.h"
+#include "tensor/memory_plan.h"
 
 namespace rankine {
+namespace {
+
+bool is_transfer(ActionKind kind) {
+  return kind == ActionKind::send_activation || kind == ActionKind::receive_activation ||
+         kind == ActionKind::send_gradient || kind == ActionKind::receive_gradient;
+}
+
+// One micro-batch forwards through all stages.
+Schedule forward_schedule(const Schedule& schedule) {
+  Schedule out{std::vector<Program>(schedule.ranks.size()), schedule.rank_of_stage};
+  for (size_t stage = 0; stage < out.rank_of_stage.size(); ++stage)
+    out.ranks[static_cast<size_t>(out.rank_of_stage[stage])].push_back(
+        {static_cast<int>(stage), ActionKind::forward, 0});
+  return out;
+}
+
+// The rank's stages and blocks in its own numbers.
+std::vector<StageBlocks> own_stages(const StepPlan::Request& request, int blocks) {
+  std::vector<StageBlocks> out;
+  int first = 0;
+  for (size_t stage = 0; stage < request.schedule.rank_of_stage.size(); ++stage) {
+    if (request.schedule.rank_of_stage[stage] != request.pipeline_rank) continue;
+    const int count =
+        request.stages.empty() ? blocks : static_cast<int>(request.stages.at(out.size()).count);
+    out.push_back({static_cast<int>(stage), first, count});
+    first += count;
+  }
+  expect(first == blocks, "the stages of a rank are its blocks");
+  return out;
+}
+
+}  // namespace
+
+uint64_t aligned_bytes(const TensorSpec& spec) {
+  const auto bytes = static_cast<uint64_t>(spec.shape.elements() * dtype_bytes(spec.dtype));
+  return (bytes + MemoryPlan::alignment - 1) / MemoryPlan::alignment * MemoryPlan::alignment;
+}
+
+uint64_t total_bytes(std::span<const TensorSpec> specs) {
+  uint64_t sum = 0;
+  for (const TensorSpec& spec : specs) sum += aligned_bytes(spec);
+  return sum;
+}
+
+Schedule one_stage(Program program) {
+  return {{std::move(program)}, {0}};
+}
+
+int micros_of(const Schedule& schedule) {
+  int micros = 0;
+  for (const Program& program : schedule.ranks)
+    for (const Action& action : program) micros = std::max(micros, action.micro + 1);
+  return micros;
+}
+
+std::vector<int64_t> stage_layers_of(const ModelConfig& config, const Schedule& schedule,
+                                     const std::vector<int64_t>& asked) {
+  const auto stages = static_cast<int64_t>(schedule.rank_of_stage.size());
+  std::vector<int64_t> layers = asked;
+  if (layers.empty())
+    for (int64_t s = 0; s < stages; ++s)
+      layers.push_back(config.layers / stages + (s < config.layers % stages ? 1 : 0));
+  const int64_t sum = std::accumulate(layers.begin(), layers.end(), int64_t{0});
+  require(static_cast<int64_t>(layers.size()) == stages && sum == config.layers, ErrorKind::usage,
+          "--stage-layers has {} numbers that sum up to {}; {} stages need one each, and together "
+          "the model's {} layers",
+          layers.size(), sum, stages, config.layers);
+  for (int64_t s = 0; s < stages; ++s)
+    require(layers[static_cast<size_t>(s)] > 0 ||
+                (layers[static_cast<size_t>(s)] == 0 && (s == 0 || s == stages - 1)),
+            ErrorKind::usage,
+            "stage {} of {} has {} of the model's {} layers; every stage between the first and the "
+            "last needs one: use fewer stages, or --stage-layers",
+            s, stages, layers[static_cast<size_t>(s)], config.layers);
+  return layers;
+}
 
 std::vector<BlockTraits> traits_of(std::span<const BlockDescription> blocks,
                                    const ParamLayout& layout) {
@@ -10,8 +90,9 @@ std::vector<BlockTraits> traits_of(std::span<const BlockDescription> blocks,
   for (size_t b = 0; b < blocks.size(); ++b) {
     const ParamLayout::BlockLayout& block = layout.blocks()[b];
     BlockTraits traits{.parameter_elements = block.elements,
+                       .forward_reads_parameters = blocks[b].forward_reads_parameters,
                        .backward_reads_parameters = blocks[b].backward_reads_parameters,
-                       .forward_adds_gradients = blocks[b].forward_adds_gradients};
+                       .splits_backward = blocks[b].splits_backward};
     if (block.groups.size() > block.own_groups)
       traits.tied = static_cast<int>(layout.block_of(block.groups.back()));
     out.push_back(traits);
@@ -21,20 +102,29 @@ std::vector<BlockTraits> traits_of(std::span<const BlockDescription> blocks,
 
 StepPlan::StepPlan(const Request& request, std::span<const BlockDescription> blocks,
                    const ParamLayout& layout)
-    : traits(traits_of(blocks, layout)) {
-  const auto count = static_cast<int>(blocks.size());
+    : stages(own_stages(request, static_cast<int>(blocks.size()))),
+      rank_of_stage(request.schedule.rank_of_stage),
+      traits(traits_of(blocks, layout)) {
+  if (!request.training) return;
   std::vector<int64_t> parameter_bytes, gradient_sizes;
   for (const BlockTraits& block : traits) {
     parameter_bytes.push_back(block.parameter_elements * dtype_bytes(request.compute));
     gradient_sizes.push_back(block.parameter_elements * 4);
   }
+  const auto rank = static_cast<size_t>(request.pipeline_rank);
+  program = expand_blocks(request.schedule.ranks[rank], stages, traits);
+  program = add_transfers(program, request.schedule, request.pipeline_rank);
   program = add_reduces(
-      expand_blocks(request.computations, count), traits,
+      program, traits,
       {.every_micro = request.every_micro, .bucket_elements = request.bucket_bytes / 4});
-  evaluation = expand_blocks({{0, ActionKind::forward, 0}}, count);
+  const Schedule forwards = forward_schedule(request.schedule);
+  std::vector<BlockTraits> evaluating = traits;
+  for (BlockTraits& block : evaluating) block.forward_reads_parameters = true;
+  evaluation = add_transfers(expand_blocks(forwards.ranks[rank], stages, evaluating), forwards,
+                             request.pipeline_rank);
   if (gathers_per_use(request.zero)) {
-    program = add_gathers(program, traits);
-    evaluation = add_gathers(evaluation, traits);
+    program = add_gathers(program, traits, request.gather_window);
+    evaluation = add_gathers(evaluation, evaluating, request.gather_window);
     gathers = gather_stays(program, parameter_bytes);
     evaluation_gathers = gather_stays(evaluation, parameter_bytes);
     gathered_bytes = std::max(place(gathers), place(evaluation_gathers));
@@ -45,6 +135,31 @@ StepPlan::StepPlan(const Request& request, std::span<const BlockDescription> blo
     gradients = gradient_stays(program, traits, gradient_sizes, 1);
     gradient_bytes = place(gradients);
   }
+  plan_activations(blocks);
+  plan_waits();
+}
+
+void StepPlan::plan_activations(std::span<const BlockDescription> blocks) {
+  std::vector<ActivationBytes> bytes;
+  for (const BlockDescription& block : blocks)
+    bytes.push_back(
+        {.input = block.saved.empty() ? 0 : static_cast<int64_t>(aligned_bytes(block.saved[0])),
+         .saved = block.saved.empty()
+                      ? 0
+                      : static_cast<int64_t>(total_bytes(std::span(block.saved).subspan(1))),
+         .output = static_cast<int64_t>(aligned_bytes(block.output)),
+         .pending = static_cast<int64_t>(total_bytes(block.pending))});
+  activations = activation_stays(program, stages, bytes);
+  saved_bytes = place(activations.saved);
+  passing_bytes = place(activations.passing);
+}
+
+// Model states look after their own collectives; of the waits the transfers remain.
+void StepPlan::plan_waits() {
+  waits = rankine::waits(program, traits, placed());
+  for (std::vector<int>& earlier : waits)
+    std::erase_if(
+        earlier, [&](int index) { return !is_transfer(program[static_cast<size_t>(index)].kind); });
 }
 
 }  // namespace rankine

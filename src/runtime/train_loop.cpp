@@ -11,8 +11,10 @@ namespace {
 
 struct StateTensors {
   std::vector<NamedTensor> weights, momentum, variance;
-  explicit StateTensors(const ParamStore& store)
-      : weights(store.weights()), momentum(store.momentum()), variance(store.variance()) {}
+  StateTensors(const ParamStore& store, Copies copies)
+      : weights(store.weights(copies)),
+        momentum(store.momentum(copies)),
+        variance(store.variance(copies)) {}
   std::vector<TensorGroup> groups() const {
     return {{"weights", weights}, {"momentum", momentum}, {"variance", variance}};
   }
@@ -21,7 +23,7 @@ struct StateTensors {
 }  // namespace
 
 RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer& trainer) {
-  const StateTensors tensors(engine.store());
+  const StateTensors tensors(engine.store(), Copies::all);
   const std::string text = load_checkpoint(checkpoint, tensors.groups(), engine.executor().ops());
   engine.store().refresh_compute();
   RunState state = parse_run_state(text, checkpoint.string());
@@ -60,14 +62,13 @@ int TrainLoop::run() {
 // A signal may reach some ranks later than others, but they must all stop after the same step.
 int TrainLoop::agreed_signal() {
   int32_t signal = parts_.stop.received();
-  parts_.ranks.all_reduce({&signal, DType::i32, Shape{1}}, Reduction::max, "signal").wait();
+  mesh().world->all_reduce({&signal, DType::i32, Shape{1}}, Reduction::max, "signal").wait();
   return signal;
 }
 
 void TrainLoop::one_step(int64_t step) {
   const double start = monotonic_seconds();
-  const Communicator& data = parts_.engine.store().data();
-  const uint64_t sent = data.bytes_sent();
+  const AxisTraffic before = axis_traffic(mesh());
   const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
   for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
     parts_.loader.fill(step - 1, micro, ids_.data() + micro * micro_tokens,
@@ -85,8 +86,8 @@ void TrainLoop::one_step(int64_t step) {
   m.planned_bytes = parts_.engine.plan().peak_bytes(Tier::device);
   m.arena_peak_bytes = parts_.engine.arena().peak_bytes();
   m.resident_bytes = resident_memory().peak;
-  m.ranks = parts_.ranks.size();
-  m.data_bytes_sent = data.bytes_sent() - sent;
+  m.ranks = mesh().world->size();
+  m.traffic = axis_traffic(mesh()) - before;
   if (parts_.loader.order().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
   metrics_.write(m);
@@ -113,23 +114,26 @@ void TrainLoop::log(const StepMetrics& m) {
     parts_.log.redraw(line);
 }
 
-// Validation batches go round the ranks; past the last one a rank computes what counts for nothing,
-// since the ranks may have to gather parameters from each other.
+// Validation batches go round the data axis; past the last one a rank computes what counts for
+// nothing, since the ranks may have to gather parameters from each other.
 double TrainLoop::validate() {
-  Communicator& ranks = parts_.ranks;
+  Communicator &ranks = *mesh().world, &data = *mesh().data;
+  const bool counts = mesh().at(Axis::tensor) == 0;
   ExactSum sum;
   int64_t tokens = 0;
   const MicroShape shape{parts_.loader.rows(), parts_.loader.seq_length()};
   const auto count = static_cast<size_t>(shape.rows());
-  for (int64_t first = 0; first < parts_.options.eval_batches; first += ranks.size()) {
-    const int64_t batch = first + ranks.rank();
+  for (int64_t first = 0; first < parts_.options.eval_batches; first += data.size()) {
+    const int64_t batch = first + data.rank();
     const int64_t begin = batch < parts_.options.eval_batches
                               ? batch * parts_.loader.rows()
                               : static_cast<int64_t>(parts_.loader.order().validation_windows());
     const int64_t rows = parts_.loader.fill_validation(begin, ids_.data(), targets_.data());
-    sum.add(parts_.engine.executor().evaluate(std::span(ids_).first(count),
-                                              std::span(targets_).first(count), shape));
-    tokens += rows * shape.tokens;
+    const double loss = parts_.engine.executor().evaluate(std::span(ids_).first(count),
+                                                          std::span(targets_).first(count), shape);
+    if (!counts) continue;
+    sum.add(loss);
+    if (mesh().at(Axis::pipeline) == 0) tokens += rows * shape.tokens;
   }
   ranks
       .all_reduce({sum.parts().data(), DType::i64, Shape{ExactSum::size}}, Reduction::sum,
@@ -140,10 +144,9 @@ double TrainLoop::validate() {
 }
 
 void TrainLoop::save() {
-  Communicator& ranks = parts_.ranks;
-  const StateTensors tensors(parts_.engine.store());
-  // States that every rank holds whole are written by the first.
-  const bool writes = parts_.engine.store().layout().owners() > 1 || ranks.rank() == 0;
+  Communicator& ranks = *mesh().world;
+  const StateTensors tensors(parts_.engine.store(), Copies::counted);
+  const bool writes = parts_.engine.store().counts();
   const auto folder = checkpoint_folder(parts_.options.output, state_.step);
   save_checkpoint_together(folder, run_state_text(state_),
                            writes ? tensors.groups() : std::vector<TensorGroup>{},

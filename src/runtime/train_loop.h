@@ -21,7 +21,6 @@ struct TrainLoopParts {
   const RunOptions& options;  // batch sizes derived, output and metrics filled in
   Log& log;
   const StopSignal& stop;
-  Communicator& ranks;    // all of them, for what is not the data axis's traffic
   double peak_flops = 0;  // measured, of the run's dtype, by all ranks together
 };
 
@@ -38,6 +37,7 @@ class TrainLoop {
   const RunState& state() const { return state_; }
 
  private:
+  const Mesh& mesh() const { return parts_.engine.mesh(); }
   void one_step(int64_t step);
   double validate();
   void save();

@@ -5,9 +5,10 @@
 
 namespace rankine {
 
-Trainer::Trainer(Executor& executor, ParamStore& store, Setup setup)
-    : executor_(executor),
-      store_(store),
+Trainer::Trainer(Engine& engine, Setup setup)
+    : mesh_(engine.mesh()),
+      executor_(engine.executor()),
+      store_(engine.store()),
       setup_(std::move(setup)),
       scale_(setup_.dynamic_loss_scale) {}
 
@@ -22,29 +23,28 @@ StepReport Trainer::step(int64_t step, std::span<const int32_t> ids,
 }
 
 void Trainer::add_over_ranks(std::span<int64_t> parts, std::string_view tag) {
-  Communicator& ranks = setup_.sums != nullptr ? *setup_.sums : store_.data();
-  ranks
-      .all_reduce({parts.data(), DType::i64, Shape{static_cast<int64_t>(parts.size())}},
-                  Reduction::sum, tag)
+  mesh_.world
+      ->all_reduce({parts.data(), DType::i64, Shape{static_cast<int64_t>(parts.size())}},
+                   Reduction::sum, tag)
       .wait();
 }
 
 StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
                          std::span<const int32_t> targets) {
   StepReport report{.step = step, .lr = lr, .loss_scale = scale_.scale()};
-  report.tokens = std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; });
+  const bool first_of_tensor = mesh_.at(Axis::tensor) == 0;
+  if (first_of_tensor && mesh_.at(Axis::pipeline) == 0)
+    report.tokens = std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; });
   add_over_ranks({&report.tokens, 1}, "tokens");
   const double tokens = static_cast<double>(std::max<int64_t>(1, report.tokens));
   const StepInputs inputs{.ids = ids,
                           .targets = targets,
                           .gradient_scale = report.loss_scale / tokens,
                           .seed = setup_.seed,
-                          .step = static_cast<uint64_t>(step),
-                          .rank = store_.data().rank(),
-                          .ranks = store_.data().size()};
+                          .step = static_cast<uint64_t>(step)};
   const auto finish = [this, &report] { update(report); };
   executor_.run(inputs, std::cref(finish));
-  ExactSum loss = executor_.loss();
+  ExactSum loss = first_of_tensor ? executor_.loss() : ExactSum{};
   add_over_ranks(loss.parts(), "loss");
   report.loss = loss.value() / tokens;
   return report;
@@ -56,7 +56,7 @@ void Trainer::update(StepReport& report) {
   ops.upload(squares.parts().data(), executor_.exact_sum());
   store_.sum_squared_gradients(executor_.exact_sum());
   ops.download(executor_.exact_sum(), squares.parts().data());
-  if (store_.layout().owners() > 1) add_over_ranks(squares.parts(), "gradient norm");
+  add_over_ranks(squares.parts(), "gradient norm");
   report.grad_norm = std::sqrt(squares.value()) / report.loss_scale;
   report.skipped = scale_.skip_after(std::isfinite(report.grad_norm));
   if (report.skipped) return;

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "runtime/executor.h"
+#include "runtime/engine.h"
 #include "state/loss_scale.h"
 #include "state/optimizer.h"
 
@@ -16,9 +16,9 @@ struct StepReport {
   bool skipped = false;  // a non-finite gradient: the weights were left alone
 };
 
-// One optimizer step at a time over the executor's step program, all ranks of the data axis
-// together. The loss is the sum over valid tokens
-// divided by their global number, known before backward; gradients are only ever summed.
+// One optimizer step at a time over the executor's step program, all ranks of the mesh together.
+// The loss is the sum over valid tokens divided by their global number, known before backward;
+// gradients are only ever summed. What several ranks see alike, one of them counts.
 class Trainer {
  public:
   struct Setup {
@@ -26,11 +26,8 @@ class Trainer {
     int64_t steps = 0;  // the whole run's, for the learning rate
     uint64_t seed = 0;
     bool dynamic_loss_scale = false;  // f16
-    // The same ranks as the data axis, for a step's few numbers, so that they need not queue behind
-    // parameters under way; null: the data axis itself.
-    Communicator* sums = nullptr;
   };
-  Trainer(Executor& executor, ParamStore& store, Setup setup);
+  Trainer(Engine& engine, Setup setup);
 
   // Steps count from 1; ids and targets hold all micro-batches of this rank, one behind another.
   // The report is the same on all ranks. Allocates nothing on one rank.
@@ -48,9 +45,10 @@ class Trainer {
 
  private:
   void update(StepReport& report);
-  // Adds the parts of an exact sum over the ranks of the data axis.
+  // Adds the parts of an exact sum over all ranks.
   void add_over_ranks(std::span<int64_t> parts, std::string_view tag);
 
+  const Mesh& mesh_;
   Executor& executor_;
   ParamStore& store_;
   Setup setup_;

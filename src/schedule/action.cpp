@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -25,6 +28,8 @@ struct Symbol {
 constexpr Symbol symbols[] = {
     {"F", ActionKind::forward, Number::present, Number::either},
     {"B", ActionKind::backward, Number::present, Number::either},
+    {"I", ActionKind::backward_input, Number::present, Number::either},
+    {"W", ActionKind::backward_weight, Number::present, Number::either},
     {"U", ActionKind::update, Number::absent, Number::absent},
     {"GATHER", ActionKind::gather, Number::absent, Number::present},
     {"RELEASE", ActionKind::release, Number::absent, Number::present},
@@ -78,7 +83,30 @@ Action parse_action(std::string_view word) {
       word);
 }
 
+template <class Counts>
+int peak_of(const Program& program, const Counts& counts) {
+  std::map<std::pair<int, int>, size_t> last;  // (stage, micro) -> its last computation
+  for (size_t i = 0; i < program.size(); ++i)
+    if (computes(program[i].kind)) last[{program[i].stage, program[i].micro}] = i;
+  std::set<std::pair<int, int>> live;
+  size_t peak = 0;
+  for (size_t i = 0; i < program.size(); ++i) {
+    const Action& action = program[i];
+    if (!computes(action.kind) || !counts(action)) continue;
+    const std::pair key(action.stage, action.micro);
+    live.insert(key);
+    peak = std::max(peak, live.size());
+    if (last[key] == i) live.erase(key);
+  }
+  return static_cast<int>(peak);
+}
+
 }  // namespace
+
+bool computes(ActionKind kind) {
+  return kind == ActionKind::forward || kind == ActionKind::backward ||
+         kind == ActionKind::backward_input || kind == ActionKind::backward_weight;
+}
 
 bool well_formed(const Action& action) {
   return action.stage >= 0 && action.micro >= Action::none && action.block >= Action::none &&
@@ -95,14 +123,12 @@ Program accumulation_program(int micros) {
   return program;
 }
 
+int peak_in_flight(const Program& program, int stage) {
+  return peak_of(program, [&](const Action& action) { return action.stage == stage; });
+}
+
 int peak_in_flight(const Program& program) {
-  int live = 0, peak = 0;
-  for (const Action& action : program) {
-    if (action.block > 0) continue;  // block 0 is forwarded first and backwarded last
-    if (action.kind == ActionKind::forward) peak = std::max(peak, ++live);
-    if (action.kind == ActionKind::backward) --live;
-  }
-  return peak;
+  return peak_of(program, [](const Action&) { return true; });
 }
 
 std::string to_string(const Action& action) {

@@ -11,7 +11,9 @@ namespace rankine {
 
 enum class ActionKind : uint8_t {
   forward,             // F: stage, micro-batch [, block]
-  backward,            // B: input and weight gradients
+  backward,            // B: input and weight gradients at once
+  backward_input,      // I: the gradient of the input alone
+  backward_weight,     // W: the weight gradients that an I left out
   update,              // U: waits for all reductions; clip and optimizer step
   gather,              // GATHER: starts collecting a block's sharded parameters from the data axis
   release,             // RELEASE: frees what a GATHER filled
@@ -22,17 +24,20 @@ enum class ActionKind : uint8_t {
   send_gradient,       // SEND_B: starts sending their gradients to the previous stage
   receive_gradient     // RECV_B: starts receiving them from the next stage
 };
+bool computes(ActionKind kind);  // F, B, I or W
 
-// Starting never blocks. What waits: F and B for the parameters they read (GATHER, REFRESH of their
-// blocks) and for what they consume (RECV_F, RECV_B); B of a later micro-batch, and F where it adds
-// gradients, for the REDUCE that still reads the buffer it writes; U for every REDUCE and every
-// send; RELEASE for nothing. waits() in schedule/waits.h says it for each action of a program.
+// Starting never blocks. What waits: F, B, I and W for the parameters they read (GATHER, REFRESH of
+// their blocks); F for its RECV_F, B and I for their RECV_B; B and W for the REDUCE that still
+// reads the gradients they write; U for every REDUCE and every send; RELEASE for nothing. waits()
+// in schedule/waits.h says it for each action of a program.
 struct Action {
   static constexpr int none = -1;
-  int stage = 0;
+  int stage = 0;  // of the whole pipeline
   ActionKind kind = ActionKind::forward;
   int micro = none;  // none: U, GATHER, RELEASE, REFRESH
-  int block = none;  // of the stage, from 0; none: U, transfers, or F and B of all blocks
+  // Of the rank's blocks: those of all its stages, in order of stage, from 0; none: U, transfers,
+  // or computations of all blocks of the stage.
+  int block = none;
   auto operator<=>(const Action&) const = default;
 };
 // Whether an action has the numbers its kind needs, and no others.
@@ -42,13 +47,16 @@ using Program = std::vector<Action>;
 
 // Plain gradient accumulation on one stage: F0 B0 F1 B1 ... U.
 Program accumulation_program(int micros);
-// Throws Error{internal} naming step and action unless each micro-batch in [0, micros) is forwarded
-// once, then backwarded once, block by block in order where blocks are named, and one update
-// follows, after which only refreshes come. Transfers stand before what consumes and behind what
-// makes their data, for all micro-batches of a stage or none; what is gathered is released; no
-// gradient is reduced twice, or before its B.
+// Throws Error{internal} naming step and action unless, on each stage of the program, each
+// micro-batch in [0, micros) is forwarded once, then backwarded once (one B, or one I and behind it
+// one W), block by block in order where blocks are named (a later stage's behind an earlier
+// stage's), and one update follows, after which only refreshes come. Transfers stand before what
+// consumes and behind what makes their data, for all micro-batches of a stage or none; what is
+// gathered is released; no gradient is reduced twice, or before its B or W.
 void check(const Program& program, int micros);
-// Micro-batches whose saved tensors live at the same time, at most.
+// Micro-batches of a stage, and pairs of stage and micro-batch of the whole program, whose saved
+// tensors live at the same time, at most: from the first F to the last B or W.
+int peak_in_flight(const Program& program, int stage);
 int peak_in_flight(const Program& program);
 
 std::string to_string(const Action& action);    // "0F3", "0B3.12", "0GATHER.2", "0REDUCE3.2", "0U"

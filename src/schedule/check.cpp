@@ -5,38 +5,39 @@
 #include <utility>
 
 #include "base/error.h"
-#include "schedule/action.h"
+#include "schedule/passes.h"
 
 namespace rankine {
 namespace {
 
 struct MicroProgress {
-  int forwards = 0, backwards = 0;  // blocks done, or 1 for the whole stage
+  int forwards = 0, backwards = 0;  // blocks done, or 1 for the whole stage; B and I alike
+  std::vector<int> open = {};       // blocks with an I whose W is to come, in order
 };
 
 struct StageProgress {
-  int blocks = 0;  // 0: computations name none
-  std::map<int, MicroProgress> micros;
-  std::map<ActionKind, int> transfers;  // how many of each kind
+  int first = 0, blocks = 0;  // 0 blocks: computations name none
+  std::map<int, MicroProgress> micros = {};
+  std::map<ActionKind, int> transfers = {};  // how many of each kind
 
   int units() const { return std::max(blocks, 1); }
+  int end() const { return first + blocks; }
+  bool holds(int block) const { return blocks == 0 || (first <= block && block < end()); }
 };
-
-bool computes(const Action& action) {
-  return action.kind == ActionKind::forward || action.kind == ActionKind::backward;
-}
 
 class ProgramCheck {
  public:
   ProgramCheck(const Program& program, int micros) : program_(program), micros_(micros) {
     for (const Action& action : program)
-      if (computes(action)) {
-        int& blocks = stages_[action.stage].blocks;
-        blocks = std::max(blocks, action.block + 1);
-      }
+      if (computes(action.kind)) stages_[action.stage];
+    for (const auto& [stage, first, count] : stage_blocks(program)) {
+      stages_[stage].first = first;
+      stages_[stage].blocks = count;
+    }
   }
 
   void run() {
+    check_blocks();
     for (; step_ < program_.size(); ++step_) visit(program_[step_]);
     check_end();
   }
@@ -50,6 +51,19 @@ class ProgramCheck {
     if (!ok) reject(why);
   }
 
+  // Each stage's blocks follow those of the stage before, from 0.
+  void check_blocks() const {
+    int next = 0;
+    for (const auto& [number, stage] : stages_) {
+      if (stage.blocks == 0) continue;
+      if (stage.first != next)
+        fail(ErrorKind::internal,
+             "step program: the blocks of stage {} begin with {} where {} is the next", number,
+             stage.first, next);
+      next = stage.end();
+    }
+  }
+
   void visit(const Action& action) {
     demand(well_formed(action), "lacks a number its kind needs, or has one it does not know");
     demand((action.kind == ActionKind::refresh) == updated_,
@@ -61,9 +75,9 @@ class ProgramCheck {
     demand(action.micro < micros_, "names a micro-batch out of range");
     const auto stage = stages_.find(action.stage);
     demand(stage != stages_.end(), "names a stage without computations");
-    if (stage->second.blocks > 0)
-      demand(action.block < stage->second.blocks, "names a block out of range");
-    if (computes(action))
+    if (action.block != Action::none)
+      demand(stage->second.holds(action.block), "names a block out of range");
+    if (computes(action.kind))
       compute(action, stage->second);
     else if (action.micro != Action::none && action.block == Action::none)
       transfer(action, stage->second);
@@ -74,18 +88,27 @@ class ProgramCheck {
   void compute(const Action& action, StageProgress& stage) {
     demand((action.block == Action::none) == (stage.blocks == 0),
            "names no block where others of its stage do");
-    const int block = std::max(action.block, 0);
     MicroProgress& micro = stage.micros[action.micro];
     if (action.kind == ActionKind::forward) {
+      const int block = action.block == Action::none ? 0 : action.block - stage.first;
       demand(block == micro.forwards, block < micro.forwards
                                           ? "repeats a forward"
                                           : "has no forward of the block before it");
       ++micro.forwards;
       return;
     }
-    demand(micro.forwards == stage.units() && block == stage.units() - 1 - micro.backwards,
-           "has no forward before it, or repeats a backward, or is not the next block");
+    if (action.kind == ActionKind::backward_weight) {
+      demand(!micro.open.empty() && micro.open.front() == action.block,
+             "has no backward of its input before it, or repeats one, or is not the next block");
+      micro.open.erase(micro.open.begin());
+      return;
+    }
+    const int next = stage.blocks == 0 ? Action::none : stage.end() - 1 - micro.backwards;
+    demand(
+        micro.forwards == stage.units() && micro.backwards < stage.units() && action.block == next,
+        "has no forward before it, or repeats a backward, or is not the next block");
     ++micro.backwards;
+    if (action.kind == ActionKind::backward_input) micro.open.push_back(action.block);
   }
 
   void transfer(const Action& action, StageProgress& stage) {
@@ -120,8 +143,11 @@ class ProgramCheck {
         break;
       case ActionKind::reduce: {
         const MicroProgress& micro = stage.micros[action.micro];
-        const int needed = stage.blocks == 0 ? 1 : stage.blocks - action.block;
-        demand(micro.backwards >= needed, "comes before the backward it reduces");
+        const int needed = stage.blocks == 0 ? 1 : stage.end() - action.block;
+        const int awaited = stage.blocks == 0 ? Action::none : action.block;
+        demand(micro.backwards >= needed &&
+                   std::find(micro.open.begin(), micro.open.end(), awaited) == micro.open.end(),
+               "comes before the backward it reduces");
         demand(seen_.insert(action).second, "repeats a reduction");
         break;
       }
@@ -131,20 +157,22 @@ class ProgramCheck {
   }
 
   void check_end() {
+    const std::string end = fmt::format("step program: at action {} (its end)", step_);
     if (stages_.empty() && micros_ > 0)
-      fail(ErrorKind::internal, "step program: micro-batch 0 is never finished");
+      fail(ErrorKind::internal, "{} micro-batch 0 is never finished", end);
     for (auto& [stage, progress] : stages_) {
       for (int micro = 0; micro < micros_; ++micro)
-        if (progress.micros[micro].backwards != progress.units())
-          fail(ErrorKind::internal, "step program: micro-batch {} is never finished on stage {}",
-               micro, stage);
+        if (progress.micros[micro].backwards != progress.units() ||
+            !progress.micros[micro].open.empty())
+          fail(ErrorKind::internal, "{} micro-batch {} is never finished on stage {}", end, micro,
+               stage);
       check_transfers(stage, progress);
     }
     if (!gathered_.empty()) {
       step_ = gathered_.begin()->second;
       reject("is never released");
     }
-    if (!updated_) fail(ErrorKind::internal, "step program: the update is missing");
+    if (!updated_) fail(ErrorKind::internal, "{} the update is missing", end);
   }
 
   void check_transfers(int stage, StageProgress& progress) const {
@@ -155,8 +183,7 @@ class ProgramCheck {
       if (first != second || (first != 0 && first != micros_))
         fail(ErrorKind::internal,
              "step program: stage {} has {} like {} and {} like {}; either all {} micro-batches "
-             "have "
-             "both or none has",
+             "have both or none has",
              stage, first, to_string({stage, there, 0}), second, to_string({stage, back, 0}),
              micros_);
     }

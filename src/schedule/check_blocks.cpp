@@ -20,9 +20,7 @@ bool contains(const Program& program, ActionKind kind) {
 bool names_blocks(const Program& program, size_t blocks) {
   int named = 0;
   bool whole = false;
-  for (size_t i = 0; i < program.size(); ++i) {
-    const Action& action = program[i];
-    if (action.stage != program[0].stage) reject(program, i, "is of another stage than the first");
+  for (const Action& action : program) {
     named = std::max(named, action.block + 1);
     if (action.kind == ActionKind::forward) whole = whole || action.block == Action::none;
   }
@@ -30,7 +28,7 @@ bool names_blocks(const Program& program, size_t blocks) {
     fail(ErrorKind::internal,
          "step program: it computes whole stages but has collectives of single blocks");
   if (named > 0 && static_cast<size_t>(named) != blocks)
-    fail(ErrorKind::internal, "step program: it names {} blocks, the stage has {}", named, blocks);
+    fail(ErrorKind::internal, "step program: it names {} blocks, the rank has {}", named, blocks);
   return named > 0;
 }
 
@@ -57,7 +55,7 @@ void check_reduces(const Program& program, int micros, const std::vector<BlockTr
   std::vector<int> latest_micro(blocks.size(), Action::none);
   for (size_t i = 0; i < program.size(); ++i) {
     const Action& action = program[i];
-    if (action.kind == ActionKind::backward) {
+    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) {
       const auto block = static_cast<size_t>(action.block);
       ++backwards[block];
       latest_micro[block] = action.micro;
@@ -82,6 +80,15 @@ void check_reduces(const Program& program, int micros, const std::vector<BlockTr
   }
 }
 
+void check_splits(const Program& program, const std::vector<BlockTraits>& blocks) {
+  for (size_t i = 0; i < program.size(); ++i) {
+    const Action& action = program[i];
+    if (action.kind == ActionKind::backward_input || action.kind == ActionKind::backward_weight)
+      if (!blocks[static_cast<size_t>(action.block)].splits_backward)
+        reject(program, i, "is of a block that does not split its backward");
+  }
+}
+
 void check_refreshes(const Program& program, const std::vector<BlockTraits>& blocks) {
   std::vector<bool> refreshed(blocks.size());
   for (size_t i = 0; i < program.size(); ++i) {
@@ -101,6 +108,7 @@ void check_refreshes(const Program& program, const std::vector<BlockTraits>& blo
 void check(const Program& program, int micros, const std::vector<BlockTraits>& blocks) {
   check(program, micros);
   if (!names_blocks(program, blocks.size())) return;
+  check_splits(program, blocks);
   if (contains(program, ActionKind::gather)) check_gathers(program, blocks);
   if (contains(program, ActionKind::reduce)) check_reduces(program, micros, blocks);
   if (contains(program, ActionKind::refresh)) check_refreshes(program, blocks);

@@ -18,10 +18,9 @@ int64_t aligned(int64_t bytes) {
 int kept_until(const Program& program, int reduce, int linger) {
   int last = reduce;
   for (size_t i = static_cast<size_t>(reduce) + 1; i < program.size() && linger > 0; ++i) {
-    const ActionKind kind = program[i].kind;
     last = static_cast<int>(i);
-    if (kind == ActionKind::update) break;
-    if (kind == ActionKind::forward || kind == ActionKind::backward) --linger;
+    if (program[i].kind == ActionKind::update) break;
+    if (computes(program[i].kind)) --linger;
   }
   return last;
 }
@@ -75,7 +74,11 @@ std::vector<Stay> gradient_stays(const Program& program, const std::vector<Block
       }
       latest[block] = static_cast<int>(stays.size());
       reduced[block] = false;
-      stays.push_back({written, now, last_use(program), block_bytes[block]});
+      stays.push_back({.block = written,
+                       .first = now,
+                       .last = last_use(program),
+                       .bytes = block_bytes[block],
+                       .kind = StayKind::gradient});
     }
     if (action.kind != ActionKind::reduce) continue;
     const auto block = static_cast<size_t>(action.block);

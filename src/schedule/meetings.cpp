@@ -125,7 +125,7 @@ class Matching {
     for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) {
       const RankProgram& rank = ranks_[static_cast<size_t>(r)];
       for (const Action& a : rank.program) {
-        if (a.kind != ActionKind::forward && a.kind != ActionKind::backward) continue;
+        if (!computes(a.kind)) continue;
         const int holder =
             out.emplace(StageKey(rank.place.data, rank.place.tensor, a.stage), r).first->second;
         if (holder != r)
@@ -149,6 +149,9 @@ class Matching {
         if (peer == holders.end())
           fail(ErrorKind::internal, "{}: no rank of data {}, tensor {} computes stage {}",
                text({r, i}), rank.place.data, rank.place.tensor, other.stage);
+        if (peer->second == r)
+          fail(ErrorKind::internal, "{}: the rank holds both stages of the transfer itself",
+               text({r, i}));
         if (is_send(a.kind))
           lanes[{r, peer->second, a.kind}].sends.push_back({r, i});
         else

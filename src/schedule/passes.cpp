@@ -31,31 +31,52 @@ class Insertions {
   std::vector<Program> before_, after_;
 };
 
-bool computes(const Action& action) {
-  return action.kind == ActionKind::forward || action.kind == ActionKind::backward;
+struct Bucket {
+  int64_t elements = 0;
+  size_t latest = 0;  // completion, behind which its REDUCEs stand
+  Program reduces = {};
+
+  bool holds(int block) const {
+    return std::any_of(reduces.begin(), reduces.end(),
+                       [&](const Action& reduce) { return reduce.block == block; });
+  }
+  void close(Insertions& insertions) {
+    for (const Action& reduce : reduces) insertions.after(latest, reduce);
+    *this = {};
+  }
+};
+
+bool writes_gradients(ActionKind kind) {
+  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
 }
 
-void expect_expanded(const Program& program, const std::vector<BlockTraits>& blocks) {
+// The stage of each block; that of U where no computation names the block.
+std::vector<int> stages_of(const Program& program, const std::vector<BlockTraits>& blocks) {
+  std::vector<int> out(blocks.size(), Action::none);
+  int other = 0;
   for (const Action& action : program) {
-    expect(action.stage == program.front().stage, "passes get programs of one stage");
-    if (!computes(action)) continue;
+    if (action.kind == ActionKind::update) other = action.stage;
+    if (!computes(action.kind)) continue;
     expect(action.block >= 0 && static_cast<size_t>(action.block) < blocks.size(),
            "passes get programs whose computations name their block");
+    out[static_cast<size_t>(action.block)] = action.stage;
   }
+  std::replace(out.begin(), out.end(), Action::none, other);
+  return out;
 }
 
 bool has_parameters(const std::vector<BlockTraits>& blocks, int block) {
   return blocks.at(static_cast<size_t>(block)).parameter_elements > 0;
 }
 
-// Indices of the B after which a gradient is complete.
+// Indices of the B or W after which a gradient is complete.
 std::vector<size_t> completions(const Program& program, const std::vector<BlockTraits>& blocks,
                                 bool every_micro) {
   std::vector<size_t> out;
   std::vector<bool> complete(blocks.size());
   for (size_t i = program.size(); i-- > 0;) {
     const Action& action = program[i];
-    if (action.kind != ActionKind::backward || !has_parameters(blocks, action.block)) continue;
+    if (!writes_gradients(action.kind) || !has_parameters(blocks, action.block)) continue;
     const auto block = static_cast<size_t>(action.block);
     if (every_micro || !complete[block]) out.push_back(i);
     complete[block] = true;
@@ -67,42 +88,65 @@ std::vector<size_t> completions(const Program& program, const std::vector<BlockT
 }  // namespace
 
 std::vector<int> parameters_read(const Action& action, const std::vector<BlockTraits>& blocks) {
-  if (!computes(action) || action.block == Action::none) return {};
+  if (!computes(action.kind) || action.block == Action::none) return {};
   if (blocks.empty()) return {action.block};
   const BlockTraits& traits = blocks.at(static_cast<size_t>(action.block));
   const bool forward = action.kind == ActionKind::forward;
+  if (forward && !traits.forward_reads_parameters) return {};
   std::vector<int> out;
   if (traits.parameter_elements > 0 && (forward || traits.backward_reads_parameters))
     out.push_back(action.block);
-  if (forward && traits.tied != Action::none && has_parameters(blocks, traits.tied))
+  if (traits.tied != Action::none && has_parameters(blocks, traits.tied))
     out.push_back(traits.tied);
   return out;
 }
 
 std::vector<int> gradients_written(const Action& action, const std::vector<BlockTraits>& blocks) {
-  if (!computes(action) || action.block == Action::none) return {};
-  const bool forward = action.kind == ActionKind::forward;
-  if (blocks.empty()) return forward ? std::vector<int>{} : std::vector<int>{action.block};
+  if (!writes_gradients(action.kind) || action.block == Action::none) return {};
+  if (blocks.empty()) return {action.block};
   const BlockTraits& traits = blocks.at(static_cast<size_t>(action.block));
   std::vector<int> out;
-  if (traits.parameter_elements > 0 && (!forward || traits.forward_adds_gradients))
-    out.push_back(action.block);
-  if (forward && traits.tied != Action::none && has_parameters(blocks, traits.tied))
+  if (traits.parameter_elements > 0) out.push_back(action.block);
+  if (traits.tied != Action::none && has_parameters(blocks, traits.tied))
     out.push_back(traits.tied);
   return out;
 }
 
-Program expand_blocks(const Program& program, int blocks) {
+std::vector<StageBlocks> stage_blocks(const Program& expanded) {
+  std::map<int, StageBlocks> stages;
+  for (const Action& action : expanded) {
+    if (!computes(action.kind) || action.block == Action::none) continue;
+    StageBlocks& stage =
+        stages.try_emplace(action.stage, StageBlocks{action.stage, action.block, 1}).first->second;
+    const int end = std::max(stage.first + stage.count, action.block + 1);
+    stage.first = std::min(stage.first, action.block);
+    stage.count = end - stage.first;
+  }
+  std::vector<StageBlocks> out;
+  for (const auto& [number, stage] : stages) out.push_back(stage);
+  return out;
+}
+
+Program expand_blocks(const Program& program, const std::vector<StageBlocks>& stages,
+                      const std::vector<BlockTraits>& blocks) {
   Program out;
   for (const Action& action : program) {
-    if (!computes(action)) {
+    if (!computes(action.kind)) {
       out.push_back(action);
       continue;
     }
     expect(action.block == Action::none, "only computations of whole stages are expanded");
-    for (int i = 0; i < blocks; ++i) {
-      out.push_back(action);
-      out.back().block = action.kind == ActionKind::forward ? i : blocks - 1 - i;
+    const auto stage = std::find_if(stages.begin(), stages.end(),
+                                    [&](const StageBlocks& s) { return s.stage == action.stage; });
+    expect(stage != stages.end(), "each stage of a program has its blocks");
+    for (int i = 0; i < stage->count; ++i) {
+      Action part = action;
+      const bool forward = action.kind == ActionKind::forward;
+      part.block = stage->first + (forward ? i : stage->count - 1 - i);
+      const bool splits = blocks.at(static_cast<size_t>(part.block)).splits_backward;
+      if (!splits && part.kind == ActionKind::backward_weight) continue;
+      if (!splits && part.kind == ActionKind::backward_input) part.kind = ActionKind::backward;
+      out.push_back(part);
     }
   }
   return out;
@@ -110,50 +154,53 @@ Program expand_blocks(const Program& program, int blocks) {
 
 Program add_reduces(const Program& expanded, const std::vector<BlockTraits>& blocks,
                     const ReducePlan& plan) {
-  expect_expanded(expanded, blocks);
+  stages_of(expanded, blocks);
   const std::vector<size_t> complete = completions(expanded, blocks, plan.every_micro);
-  const auto bucket_of = [&](size_t index) { return plan.every_micro ? expanded[index].micro : 0; };
+  const auto bucket_of = [&](const Action& action) { return plan.every_micro ? action.micro : 0; };
   std::map<int, size_t> left;  // completions a bucket can still hope for
-  for (const size_t index : complete) ++left[bucket_of(index)];
+  for (const size_t index : complete) ++left[bucket_of(expanded[index])];
 
-  struct Bucket {
-    int64_t elements = 0;
-    Program reduces = {};
-  };
-  std::map<int, Bucket> buckets;
   Insertions insertions(expanded);
-  for (const size_t index : complete) {
-    const Action& action = expanded[index];
-    Bucket& bucket = buckets[bucket_of(index)];
+  std::map<int, Bucket> buckets;
+  auto next = complete.begin();
+  for (size_t i = 0; i < expanded.size(); ++i) {
+    for (const int block : gradients_written(expanded[i], blocks))
+      for (auto& [number, bucket] : buckets)
+        if (bucket.holds(block)) bucket.close(insertions);
+    if (next == complete.end() || *next != i) continue;
+    ++next;
+    const Action& action = expanded[i];
+    Bucket& bucket = buckets[bucket_of(action)];
     bucket.elements += blocks[static_cast<size_t>(action.block)].parameter_elements;
     bucket.reduces.push_back({action.stage, ActionKind::reduce, action.micro, action.block});
-    if (--left[bucket_of(index)] > 0 && bucket.elements < plan.bucket_elements) continue;
-    for (const Action& reduce : bucket.reduces) insertions.after(index, reduce);
-    bucket = {};
+    bucket.latest = i;
+    if (--left[bucket_of(action)] == 0 || bucket.elements >= plan.bucket_elements)
+      bucket.close(insertions);
   }
   return insertions.result();
 }
 
-Program add_gathers(const Program& program, const std::vector<BlockTraits>& blocks) {
-  expect_expanded(program, blocks);
+Program add_gathers(const Program& program, const std::vector<BlockTraits>& blocks, int keep) {
+  expect(keep >= 1, "what the next computation reads stays gathered");
+  const std::vector<int> stages = stages_of(program, blocks);
   std::vector<size_t> computations;
   for (size_t i = 0; i < program.size(); ++i)
-    if (computes(program[i])) computations.push_back(i);
-  std::vector<std::vector<int>> reads;
-  for (const size_t index : computations) reads.push_back(parameters_read(program[index], blocks));
-  const auto reads_block = [&](size_t at, int block) {
-    return at < reads.size() &&
-           std::find(reads[at].begin(), reads[at].end(), block) != reads[at].end();
-  };
+    if (computes(program[i].kind)) computations.push_back(i);
+  std::vector<std::vector<size_t>> readers(blocks.size());  // of each block, in order
+  for (size_t at = 0; at < computations.size(); ++at)
+    for (const int block : parameters_read(program[computations[at]], blocks))
+      readers[static_cast<size_t>(block)].push_back(at);
 
   Insertions insertions(program);
   std::vector<bool> gathered(blocks.size());
+  std::vector<size_t> used(blocks.size());  // readers that are done
   for (size_t at = 0; at < computations.size(); ++at) {
-    for (const int block : reads[at]) {
+    for (const int block : parameters_read(program[computations[at]], blocks)) {
       const auto b = static_cast<size_t>(block);
-      const Action gather{program[computations[at]].stage, ActionKind::gather, Action::none, block};
+      const Action gather{stages[b], ActionKind::gather, Action::none, block};
       if (!gathered[b]) insertions.before(computations[at == 0 ? 0 : at - 1], gather);
-      gathered[b] = reads_block(at + 1, block) || reads_block(at + 2, block);
+      const size_t next = ++used[b];
+      gathered[b] = next < readers[b].size() && readers[b][next] <= at + static_cast<size_t>(keep);
       if (gathered[b]) continue;
       Action release = gather;
       release.kind = ActionKind::release;
@@ -164,12 +211,14 @@ Program add_gathers(const Program& program, const std::vector<BlockTraits>& bloc
 }
 
 Program add_refreshes(const Program& program, const std::vector<BlockTraits>& blocks) {
+  const std::vector<int> stages = stages_of(program, blocks);
   Insertions insertions(program);
   for (size_t i = 0; i < program.size(); ++i) {
     if (program[i].kind != ActionKind::update) continue;
-    for (int block = 0; block < static_cast<int>(blocks.size()); ++block)
-      if (has_parameters(blocks, block))
-        insertions.after(i, {program[i].stage, ActionKind::refresh, Action::none, block});
+    for (size_t block = 0; block < blocks.size(); ++block)
+      if (blocks[block].parameter_elements > 0)
+        insertions.after(
+            i, {stages[block], ActionKind::refresh, Action::none, static_cast<int>(block)});
   }
   return insertions.result();
 }

@@ -18,7 +18,7 @@ class Play {
     for (const Meeting& meeting : meetings_.all)
       progress_.push_back({.missing = meeting.sides.size()});
     for (const RankProgram& rank : ranks) {
-      waits_.push_back(waits(rank.program, rank.blocks, rank.gradients));
+      waits_.push_back(waits(rank.program, rank.blocks, rank.stays));
       times_.emplace_back(rank.program.size());
     }
     cursor_.resize(ranks.size());
@@ -63,15 +63,15 @@ class Play {
     const Program& program = ranks_[rank].program;
     for (size_t& at = cursor_[rank]; at < program.size(); ++at) {
       if (blocker(rank) != Action::none) return;
+      for (const int index : waits_[rank][at])
+        clock_[rank] =
+            std::max(clock_[rank], progress_[meeting_of(rank, static_cast<size_t>(index))].end);
       ActionTimes& times = times_[rank][at];
       times.reached = times.start = times.end = clock_[rank];
       if (meetings_.of[rank][at] != Action::none) {
         const size_t meeting = meeting_of(rank, at);
         if (--progress_[meeting].missing == 0) finish(meetings_.all[meeting], progress_[meeting]);
       } else if (program[at].kind != ActionKind::release) {
-        for (const int index : waits_[rank][at])
-          times.start =
-              std::max(times.start, progress_[meeting_of(rank, static_cast<size_t>(index))].end);
         times.end = times.start + cost(rank, program[at]);
         clock_[rank] = times.end;
       }

@@ -8,8 +8,8 @@
 namespace rankine {
 namespace {
 
-bool computes(ActionKind kind) {
-  return kind == ActionKind::forward || kind == ActionKind::backward || kind == ActionKind::update;
+bool takes_processor(ActionKind kind) {
+  return computes(kind) || kind == ActionKind::update;
 }
 
 struct MemoryChange {
@@ -37,10 +37,10 @@ RankTimeline timeline_of(int rank, const Program& program, const std::vector<Act
     const Action& action = program[static_cast<size_t>(i)];
     const ActionTimes& at = times[static_cast<size_t>(i)];
     if (action.kind != ActionKind::release)
-      (computes(action.kind) ? out.compute : out.communication)
+      (takes_processor(action.kind) ? out.compute : out.communication)
           .push_back({action, i, at.start, at.end});
     const int64_t bytes = cost.memory_change ? cost.memory_change(rank, action) : 0;
-    const double taken = computes(action.kind) ? at.start : at.reached;
+    const double taken = takes_processor(action.kind) ? at.start : at.reached;
     if (bytes != 0) changes.push_back({bytes > 0 ? taken : at.end, bytes});
   }
   std::stable_sort(out.communication.begin(), out.communication.end(),

@@ -11,7 +11,8 @@
 namespace rankine {
 
 // Where a rank stands. Collectives (GATHER, REDUCE, REFRESH) join the ranks that differ in `data`
-// only; transfers go to the rank that differs in `pipeline` alone.
+// only; transfers go to the rank of the next or previous
+// stage, which differs in `pipeline` alone.
 struct RankPlace {
   int pipeline = 0, data = 0, tensor = 0;
   auto operator<=>(const RankPlace&) const = default;
@@ -20,8 +21,8 @@ struct RankPlace {
 struct RankProgram {
   RankPlace place;
   Program program;
-  std::vector<BlockTraits> blocks = {};  // of its one stage; empty: nothing is known to be tied
-  std::vector<Stay> gradients = {};      // placed; empty: each has memory of its own
+  std::vector<BlockTraits> blocks = {};  // of all its stages; empty: nothing is known to be tied
+  PlacedStays stays = {};
 };
 
 // Throws Error{internal} unless every rank reaches the end of its program, with rendezvous sends

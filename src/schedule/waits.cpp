@@ -7,32 +7,29 @@
 namespace rankine {
 namespace {
 
-using BlockKey = std::pair<int, int>;  // stage, block
-
 class WaitRules {
  public:
-  explicit WaitRules(const std::vector<BlockTraits>& blocks) : blocks_(blocks) {}
+  WaitRules(const Program& program, const std::vector<BlockTraits>& blocks) : blocks_(blocks) {
+    for (const StageBlocks& stage : stage_blocks(program)) stages_[stage.stage] = stage;
+  }
 
   std::vector<int> of(const Action& action) const {
     std::vector<int> out;
     if (action.kind == ActionKind::update) {
-      for (const auto& [block, index] : reductions_) out.push_back(index);
+      for (const auto& [block, last] : reductions_) out.push_back(last.index);
       out.insert(out.end(), sends_.begin(), sends_.end());
     }
-    const bool forward = action.kind == ActionKind::forward;
-    if (!forward && action.kind != ActionKind::backward) return out;
-    const auto received = received_.find(Action{
-        action.stage, forward ? ActionKind::receive_activation : ActionKind::receive_gradient,
-        action.micro});
+    if (!computes(action.kind)) return out;
+    const auto received = received_.find(consumed(action));
     if (received != received_.end()) out.push_back(received->second);
     if (action.block == Action::none && blocks_.empty()) {
       add_stage(parameters_, action.stage, out);
-      if (!forward) add_stage(reductions_, action.stage, out);
+      if (action.kind != ActionKind::forward) add_stage(reductions_, action.stage, out);
       return out;
     }
     for (const Action& part : parts(action)) {
-      add_blocks(parameters_, action.stage, parameters_read(part, blocks_), out);
-      add_blocks(reductions_, action.stage, gradients_written(part, blocks_), out);
+      add_blocks(parameters_, parameters_read(part, blocks_), out);
+      add_blocks(reductions_, gradients_written(part, blocks_), out);
     }
     return out;
   }
@@ -41,10 +38,10 @@ class WaitRules {
     switch (action.kind) {
       case ActionKind::gather:
       case ActionKind::refresh:
-        parameters_[{action.stage, action.block}] = index;
+        parameters_[action.block] = {action.stage, index};
         break;
       case ActionKind::reduce:
-        reductions_[{action.stage, action.block}] = index;
+        reductions_[action.block] = {action.stage, index};
         break;
       case ActionKind::send_activation:
       case ActionKind::send_gradient:
@@ -54,17 +51,30 @@ class WaitRules {
       case ActionKind::receive_gradient:
         received_[action] = index;
         break;
-      case ActionKind::forward:
-      case ActionKind::backward:
-      case ActionKind::update:
-      case ActionKind::release:
+      default:
         break;
     }
   }
 
  private:
-  using LastOf = std::map<BlockKey, int>;
+  struct Last {
+    int stage = 0, index = 0;
+  };
+  using LastOf = std::map<int, Last>;  // of each block
 
+  // The receive that a computation consumes; no such one is in a program where it consumes none.
+  Action consumed(const Action& action) const {
+    const bool forward = action.kind == ActionKind::forward;
+    Action out{action.stage,
+               forward ? ActionKind::receive_activation : ActionKind::receive_gradient,
+               action.micro};
+    if (action.block == Action::none) return out;
+    const StageBlocks& stage = stages_.at(action.stage);
+    const int consumer = forward ? stage.first : stage.first + stage.count - 1;
+    if (action.block != consumer || action.kind == ActionKind::backward_weight)
+      out.kind = ActionKind::release;
+    return out;
+  }
   std::vector<Action> parts(const Action& action) const {
     if (action.block != Action::none) return {action};
     std::vector<Action> out(blocks_.size(), action);
@@ -72,44 +82,56 @@ class WaitRules {
     return out;
   }
   static void add_stage(const LastOf& last, int stage, std::vector<int>& out) {
-    for (const auto& [block, index] : last)
-      if (block.first == stage) out.push_back(index);
+    for (const auto& [block, entry] : last)
+      if (entry.stage == stage) out.push_back(entry.index);
   }
-  static void add_blocks(const LastOf& last, int stage, const std::vector<int>& blocks,
+  static void add_blocks(const LastOf& last, const std::vector<int>& blocks,
                          std::vector<int>& out) {
     for (const int block : blocks)
-      if (const auto found = last.find({stage, block}); found != last.end())
-        out.push_back(found->second);
+      if (const auto found = last.find(block); found != last.end())
+        out.push_back(found->second.index);
   }
 
   const std::vector<BlockTraits>& blocks_;
+  std::map<int, StageBlocks> stages_;
   LastOf parameters_, reductions_;
   std::map<Action, int> received_;
   std::vector<int> sends_;
 };
 
-int reduction(const Program& program, const Stay& stay) {
+// The communication that reads a stay, or none.
+int reader(const Program& program, const Stay& stay) {
+  const int stage = program[static_cast<size_t>(stay.first)].stage;
   for (int i = stay.first; i <= stay.last; ++i) {
     const Action& action = program[static_cast<size_t>(i)];
-    if (action.kind == ActionKind::reduce && action.block == stay.block) return i;
+    const bool reads =
+        stay.kind == StayKind::gradient
+            ? action.kind == ActionKind::reduce && action.block == stay.block
+            : action.stage == stage && action.micro == stay.micro &&
+                  ((stay.kind == StayKind::output && action.kind == ActionKind::send_activation) ||
+                   (stay.kind == StayKind::input_gradient &&
+                    action.kind == ActionKind::send_gradient));
+    if (reads) return i;
   }
   return Action::none;
 }
 
-void add_takeovers(const Program& program, const std::vector<Stay>& gradients,
+void add_takeovers(const Program& program, const std::vector<Stay>& stays,
                    std::vector<std::vector<int>>& out) {
   std::vector<const Stay*> order;
-  for (const Stay& stay : gradients) order.push_back(&stay);
+  for (const Stay& stay : stays) order.push_back(&stay);
   std::stable_sort(order.begin(), order.end(),
                    [](const Stay* a, const Stay* b) { return a->first < b->first; });
   std::vector<const Stay*> owners;  // of memory, unless wholly taken over since
   for (const Stay* stay : order) {
     const int64_t end = stay->offset + stay->bytes;
-    int wait = Action::none;
-    for (const Stay* owner : owners)
-      if (owner->offset < end && stay->offset < owner->offset + owner->bytes)
-        wait = std::max(wait, reduction(program, *owner));
-    if (wait != Action::none) out[static_cast<size_t>(stay->first)].push_back(wait);
+    std::vector<int>& waits = out[static_cast<size_t>(stay->first)];
+    for (const Stay* owner : owners) {
+      if (owner->offset >= end || stay->offset >= owner->offset + owner->bytes) continue;
+      const int wait = reader(program, *owner);
+      if (wait == Action::none) continue;
+      if (std::find(waits.begin(), waits.end(), wait) == waits.end()) waits.push_back(wait);
+    }
     std::erase_if(owners, [&](const Stay* owner) {
       return stay->offset <= owner->offset && owner->offset + owner->bytes <= end;
     });
@@ -120,14 +142,15 @@ void add_takeovers(const Program& program, const std::vector<Stay>& gradients,
 }  // namespace
 
 std::vector<std::vector<int>> waits(const Program& program, const std::vector<BlockTraits>& blocks,
-                                    const std::vector<Stay>& gradients) {
+                                    const PlacedStays& stays) {
   std::vector<std::vector<int>> out;
-  WaitRules rules(blocks);
+  WaitRules rules(program, blocks);
   for (size_t i = 0; i < program.size(); ++i) {
     out.push_back(rules.of(program[i]));
     rules.started(program[i], static_cast<int>(i));
   }
-  add_takeovers(program, gradients, out);
+  add_takeovers(program, stays.gradients, out);
+  add_takeovers(program, stays.passing, out);
   return out;
 }
 

@@ -8,9 +8,12 @@ namespace rankine {
 
 // For each action of the program, the communication started earlier on this rank that must have
 // finished before it runs. A rank's collectives finish in order, so that of one block only the
-// last is named. U waits for every REDUCE and for every send. Where gradients have placed stays,
-// the first action of a stay waits for the REDUCE of what was in its memory before.
+// last is named. F of a stage's first block waits for RECV_F, B or I of its last block for RECV_B;
+// U waits for every REDUCE and for every send. The first action of a placed stay waits for the
+// communication that still reads what was in its memory before: the REDUCE of a gradient, the
+// SEND_F of an output, the SEND_B of an input gradient. Were that first action a RECV, the
+// rank would wait before it starts the receive; activation_stays() has none such.
 std::vector<std::vector<int>> waits(const Program& program, const std::vector<BlockTraits>& blocks,
-                                    const std::vector<Stay>& gradients = {});
+                                    const PlacedStays& stays = {});
 
 }  // namespace rankine

@@ -5,10 +5,10 @@
 
 namespace rankine {
 
-GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, Communicator& data)
+GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks)
     : layout_(layout),
       setup_(setup),
-      data_(data),
+      ranks_(ranks),
       current_(layout.blocks().size()),
       reduced_(layout.blocks().size()) {}
 
@@ -65,23 +65,35 @@ Tensor GradientSums::accumulator(int level, size_t block) const {
 Tensor GradientSums::result(size_t block) const {
   if (!accumulators_.empty()) return accumulator(static_cast<int>(accumulators_.size()) - 1, block);
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
-  const int64_t own = layout_.owners() == 1 ? 0 : data_.rank() * b.shard;
+  const int64_t own = layout_.owners() == 1 ? 0 : ranks_.data.rank() * b.shard;
   return whole_.range(b.offset + own, b.shard);
 }
 
+// Joins what the ranks of the tensor axis have seen parts of. They come here at the same time, and
+// it is little.
+void GradientSums::add_partial_sums(size_t block) const {
+  for (const ParamLayout::PartialSum& sum : layout_.blocks()[block].partial_sums) {
+    Communicator& over = sum.over == GradientSum::tensor ? *ranks_.tensor : *ranks_.replicas;
+    over.all_reduce(current_[block].range(sum.first, sum.count), Reduction::sum,
+                    "partial gradients")
+        .wait();
+  }
+}
+
 void GradientSums::reduce(size_t block) {
+  add_partial_sums(block);
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
   const Tensor whole = current_[block];
   Pending pending{block, {}, whole, whole, reduced_[block]++};
   constexpr const char* tag = "gradients";
   if (!scatters_gradients(setup_.zero)) {
-    pending.work = data_.all_reduce(whole, Reduction::sum, tag);
+    pending.work = ranks_.data.all_reduce(whole, Reduction::sum, tag);
   } else {
     // The only or first contribution goes where it stays; later ones come to lie in the pool.
     const bool stays =
         !accumulators_.empty() && pending.micro == 0 && (!setup_.strict || setup_.micros == 1);
-    pending.own = stays ? result(block) : whole.range(data_.rank() * b.shard, b.shard);
-    pending.work = data_.reduce_scatter(whole, pending.own, tag);
+    pending.own = stays ? result(block) : whole.range(ranks_.data.rank() * b.shard, b.shard);
+    pending.work = ranks_.data.reduce_scatter(whole, pending.own, tag);
   }
   if (pending.work.done() && accumulators_.empty()) return;
   pending_.push_back(std::move(pending));
@@ -129,9 +141,9 @@ void GradientSums::finish() {
   std::ranges::fill(reduced_, 0);
 }
 
-std::vector<NamedTensor> GradientSums::pieces() const {
-  if (!accumulators_.empty()) return layout_.pieces(accumulators_.back(), false);
-  return layout_.pieces(whole_, true);
+std::vector<NamedTensor> GradientSums::pieces(Copies copies) const {
+  if (!accumulators_.empty()) return layout_.pieces(accumulators_.back(), false, copies);
+  return layout_.pieces(whole_, true, copies);
 }
 
 }  // namespace rankine

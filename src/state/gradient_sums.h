@@ -4,6 +4,7 @@
 #include "comm/communicator.h"
 #include "ops/ops.h"
 #include "state/param_layout.h"
+#include "state/state_ranks.h"
 #include "state/zero_plan.h"
 #include "tensor/arena.h"
 
@@ -19,7 +20,7 @@ class GradientSums {
     int micros = 1;
     bool strict = false;
   };
-  GradientSums(const ParamLayout& layout, const Setup& setup, Communicator& data);
+  GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks);
 
   // Whether gradients leave for their owners after every micro-batch, otherwise once a step.
   bool every_micro() const { return setup_.strict || reduces_every_micro(setup_.zero); }
@@ -35,7 +36,7 @@ class GradientSums {
   void reduce(size_t block);          // starts
   void finish();                      // waits for all reductions; results() are then complete
   Tensor result(size_t block) const;  // this rank's shard, f32
-  std::vector<NamedTensor> pieces() const;
+  std::vector<NamedTensor> pieces(Copies copies) const;
 
  private:
   struct Pending {
@@ -46,12 +47,13 @@ class GradientSums {
   };
   int levels() const;  // of accumulators
   Tensor accumulator(int level, size_t block) const;
+  void add_partial_sums(size_t block) const;
   void settle(Pending& pending);
   void settle_overlapping(const Tensor& memory);
 
   const ParamLayout& layout_;
   Setup setup_;
-  Communicator& data_;
+  StateRanks ranks_;
   int64_t pool_bytes_ = 0;
   Ops* ops_ = nullptr;
   Tensor whole_, pool_;

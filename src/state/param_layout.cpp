@@ -1,16 +1,13 @@
 #include "state/param_layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace rankine {
 namespace {
 
 int64_t round_up(int64_t x, int64_t unit) {
   return (x + unit - 1) / unit * unit;
-}
-
-int64_t stored_elements(const ParamSpec& spec) {
-  return spec.shape[0] == 0 ? 0 : spec.shape.elements() / spec.shape[0] * spec.stored_rows;
 }
 
 // Boxes of [begin, end) below a fixed index of the dims before `dim`.
@@ -70,6 +67,13 @@ ParamLayout::ParamLayout(std::span<const BlockDescription> blocks, int owners, i
   }
 }
 
+int64_t ParamLayout::block_elements(std::span<const ParamSpec> specs, int owners) {
+  int64_t elements = 0;
+  for (const ParamSpec& group : joined_groups(specs))
+    elements += round_up(group.stored().elements(), alignment);
+  return round_up(elements, alignment * owners);
+}
+
 void ParamLayout::lay_out(std::span<const ParamSpec> specs, BlockLayout& block) {
   const size_t index = blocks_.size() - 1, first_group = groups_.size();
   block.offset = elements_;
@@ -79,55 +83,86 @@ void ParamLayout::lay_out(std::span<const ParamSpec> specs, BlockLayout& block) 
     owners_of_groups_.push_back(index);
   }
   block.own_groups = block.groups.size();
-  std::vector<Range> ranges;
-  for (const bool decay : {true, false}) {
-    const int64_t begin = elements_;
+  for (const bool decay : {true, false})
     for (size_t g = first_group; g < groups_.size(); ++g) {
       if (groups_[g].spec.decay != decay) continue;
       groups_[g].offset = elements_;
-      const int64_t used = stored_elements(groups_[g].spec), end = round_up(used, alignment);
-      if (end > used) block.padding.push_back({elements_ + used - block.offset, end - used, false});
+      const int64_t used = groups_[g].spec.stored().elements(), end = round_up(used, alignment);
+      if (end > used) block.padding.push_back({elements_ + used - block.offset, end - used});
       elements_ += end;
     }
-    if (elements_ > begin) ranges.push_back({begin, elements_ - begin, decay});
-  }
   const int64_t used = elements_ - block.offset, end = round_up(used, alignment * owners_);
-  if (end > used) block.padding.push_back({used, end - used, false});
+  if (end > used) block.padding.push_back({used, end - used});
   elements_ = block.offset + end;
   block.elements = elements_ - block.offset;
   block.shard = block.elements / owners_;
   block.owned_offset = owned_;
   owned_ += block.shard;
-  const int64_t shard_begin = block.offset + owner_ * block.shard;
-  for (const Range& range : ranges) {
-    const int64_t first = std::max(range.first, shard_begin);
-    const int64_t last = std::min(range.first + range.count, shard_begin + block.shard);
-    if (first < last)
-      block.ranges.push_back({first - shard_begin + block.owned_offset, last - first, range.decay});
-  }
+  lay_out_entries(specs, first_group, block);
+}
+
+void ParamLayout::lay_out_entries(std::span<const ParamSpec> specs, size_t first_group,
+                                  BlockLayout& block) {
+  const size_t first_entry = entries_.size();
   int64_t offset = 0;
   size_t group = first_group;
   for (const ParamSpec& spec : specs) {
     if (!spec.joined) offset = groups_[group++].offset;
     entries_.push_back({spec, offset});
-    blocks_of_entries_.push_back(index);
-    offset += stored_elements(spec);
+    blocks_of_entries_.push_back(blocks_.size() - 1);
+    offset += spec.stored().elements();
+  }
+  std::vector<size_t> order(specs.size());  // of the flat order
+  std::iota(order.begin(), order.end(), first_entry);
+  std::ranges::sort(order, {}, [&](size_t e) { return entries_[e].offset; });
+  const int64_t shard_begin = block.offset + owner_ * block.shard;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Entry& entry = entries_[order[i]];
+    // A parameter's padding behaves like it.
+    const int64_t end =
+        i + 1 < order.size() ? entries_[order[i + 1]].offset : block.offset + block.elements;
+    const int64_t first = std::max(entry.offset, shard_begin);
+    const int64_t last = std::min(end, shard_begin + block.shard);
+    if (entry.spec.sum != GradientSum::none) {
+      auto& sums = block.partial_sums;
+      const int64_t begin = entry.offset - block.offset;
+      if (!sums.empty() && sums.back().over == entry.spec.sum &&
+          sums.back().first + sums.back().count == begin)
+        sums.back().count += end - entry.offset;
+      else
+        sums.push_back({begin, end - entry.offset, entry.spec.sum});
+    }
+    if (first >= last) continue;
+    const Range range{first - shard_begin + block.owned_offset, last - first, entry.spec.decay,
+                      entry.spec.counted};
+    if (!block.ranges.empty() && block.ranges.back().alike(range))
+      block.ranges.back().count += range.count;
+    else
+      block.ranges.push_back(range);
   }
 }
 
-std::vector<NamedTensor> ParamLayout::pieces(const Tensor& flat, bool whole_order) const {
+std::vector<NamedTensor> ParamLayout::pieces(const Tensor& flat, bool whole_order,
+                                             Copies copies) const {
   expect(!flat.empty(), "the states asked for are held");
   std::vector<NamedTensor> out;
   for (size_t e = 0; e < entries_.size(); ++e) {
     const Entry& entry = entries_[e];
+    if (copies == Copies::counted && !entry.spec.counted) continue;
     const BlockLayout& block = blocks_[blocks_of_entries_[e]];
-    const Shape& shape = entry.spec.shape;
+    const Shape held = extent(entry.spec.box);
     const int64_t shard_begin = block.offset + owner_ * block.shard;
     const int64_t begin = std::max(entry.offset, shard_begin);
-    const int64_t end = std::min(entry.offset + shape.elements(), shard_begin + block.shard);
+    const int64_t end = std::min(entry.offset + held.elements(), shard_begin + block.shard);
     int64_t at = whole_order ? begin : begin - shard_begin + block.owned_offset;
-    for (const Box& box : boxes_of_range(shape, begin - entry.offset, end - entry.offset)) {
-      out.push_back({entry.spec.name, shape, box, flat.range(at, volume(box)).as(extent(box))});
+    for (const Box& box : boxes_of_range(held, begin - entry.offset, end - entry.offset)) {
+      Box global = box;
+      for (int d = 0; d < held.rank(); ++d) {
+        global.begin = global.begin.with(d, box.begin[d] + entry.spec.box.begin[d]);
+        global.end = global.end.with(d, box.end[d] + entry.spec.box.begin[d]);
+      }
+      out.push_back(
+          {entry.spec.name, entry.spec.shape, global, flat.range(at, volume(box)).as(extent(box))});
       at += volume(box);
     }
   }

@@ -10,6 +10,9 @@
 // axis owns. Pure arithmetic: the planner and the store read the same layout.
 namespace rankine {
 
+// Elements that several ranks of the mesh hold alike, besides ZeRO's whole states: one copy counts.
+enum class Copies : uint8_t { all, counted };
+
 // A block is one contiguous range of the flat order, matrices first; each group of joined
 // parameters starts at a multiple of 64 elements. A block is padded so that it divides into equal
 // shards of whole 64s, one per owner; shards that hold nothing but padding are legal.
@@ -22,7 +25,15 @@ class ParamLayout {
   };
   struct Range {
     int64_t first, count;
-    bool decay;  // weight decay applies
+    bool decay = false;    // weight decay applies
+    bool counted = false;  // in norms and files
+    bool alike(const Range& other) const {
+      return decay == other.decay && counted == other.counted;
+    }
+  };
+  struct PartialSum {      // gradients that ranks of the tensor axis add up
+    int64_t first, count;  // from the block's begin
+    GradientSum over;
   };
   struct BlockLayout {
     int64_t offset = 0, elements = 0;     // with padding
@@ -31,6 +42,7 @@ class ParamLayout {
     size_t own_groups = 0;
     std::vector<Range> ranges;   // of this rank's shard, in owned order
     std::vector<Range> padding;  // elements of no parameter, from the block's begin
+    std::vector<PartialSum> partial_sums;
   };
 
   // `owners` ranks own shards of each block; this one is `owner`.
@@ -46,10 +58,13 @@ class ParamLayout {
   size_t block_of(size_t group) const { return owners_of_groups_[group]; }
   // This rank's pieces of the logical tensors (no padding): the boxes that its shards cover, over
   // a flat buffer in owned order, or in the whole order.
-  std::vector<NamedTensor> pieces(const Tensor& flat, bool whole_order) const;
+  std::vector<NamedTensor> pieces(const Tensor& flat, bool whole_order, Copies copies) const;
+  // The padded elements of a block with these parameters among so many owners.
+  static int64_t block_elements(std::span<const ParamSpec> specs, int owners);
 
  private:
   void lay_out(std::span<const ParamSpec> specs, BlockLayout& block);
+  void lay_out_entries(std::span<const ParamSpec> specs, size_t first_group, BlockLayout& block);
 
   int owners_, owner_;
   int64_t elements_ = 0, owned_ = 0;

@@ -18,11 +18,13 @@ int owners_of(const StoreSetup& setup, const Communicator& data) {
 }  // namespace
 
 ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup,
-                       Communicator& data)
-    : setup_(effective(setup, data)),
-      data_(data),
-      layout_(blocks, owners_of(setup_, data), owners_of(setup_, data) == 1 ? 0 : data.rank()),
-      sums_(layout_, {setup_.zero, setup_.micros, setup_.strict}, data),
+                       const StateRanks& ranks, const TiedCopy* tied)
+    : setup_(effective(setup, ranks.data)),
+      ranks_(ranks),
+      layout_(blocks, owners_of(setup_, ranks.data),
+              owners_of(setup_, ranks.data) == 1 ? 0 : ranks.data.rank()),
+      tied_(setup.purpose == Purpose::training ? tied : nullptr),
+      sums_(layout_, {setup_.zero, setup_.micros, setup_.strict}, ranks),
       views_(blocks.size()),
       uses_(blocks.size()) {
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -53,6 +55,8 @@ void ParamStore::add_to(MemoryPlan& plan) const {
         {"gathered parameters", "gathered parameters", static_cast<uint64_t>(gathered_bytes_)});
   if (setup_.purpose == Purpose::inference) return;
   sums_.add_to(plan);
+  if (tied_ != nullptr)
+    plan.add({"tied sum", "operations", static_cast<uint64_t>(TiedCopy::chunk_elements) * 4});
   plan.add({"momentum", "optimizer states", owned * 4});
   plan.add({"variance", "optimizer states", owned * 4});
 }
@@ -67,6 +71,8 @@ void ParamStore::bind(Arena& arena, Ops& ops) {
     gathered_ = arena.take("gathered parameters", DType::u8, Shape{gathered_bytes_});
   if (setup_.purpose == Purpose::training) {
     sums_.bind(arena, ops);
+    if (tied_ != nullptr)
+      tied_scratch_ = arena.take("tied sum", DType::f32, Shape{TiedCopy::chunk_elements});
     momentum_ = arena.take("momentum", DType::f32, owned);
     variance_ = arena.take("variance", DType::f32, owned);
   }
@@ -82,7 +88,7 @@ void ParamStore::bind(Arena& arena, Ops& ops) {
 void ParamStore::show(size_t block, const Tensor& values, std::vector<Tensor> BlockViews::*views) {
   for (const auto& [user, index] : uses_[block]) {
     const ParamLayout::Entry& group = layout_.groups()[layout_.blocks()[user].groups[index]];
-    const Shape stored = group.spec.shape.with(0, group.spec.stored_rows);
+    const Shape stored = group.spec.stored();
     (views_[user].*views)[index] =
         values.range(group.offset - layout_.blocks()[block].offset, stored.elements()).as(stored);
   }
@@ -92,12 +98,12 @@ void ParamStore::show(size_t block, const Tensor& values, std::vector<Tensor> Bl
 Tensor ParamStore::own_part(const Tensor& flat, const ParamLayout::BlockLayout& block,
                             bool whole) const {
   if (!whole) return flat.range(block.owned_offset, block.shard);
-  const int64_t before = layout_.owners() == 1 ? 0 : data_.rank() * block.shard;
+  const int64_t before = layout_.owners() == 1 ? 0 : ranks_.data.rank() * block.shard;
   return flat.range(block.offset + before, block.shard);
 }
 
-std::vector<NamedTensor> ParamStore::weights() const {
-  return layout_.pieces(weights_, weights_whole());
+std::vector<NamedTensor> ParamStore::weights(Copies copies) const {
+  return layout_.pieces(weights_, weights_whole(), copies);
 }
 
 void ParamStore::initialise(uint64_t seed) {
@@ -112,9 +118,13 @@ void ParamStore::initialise(uint64_t seed) {
         ops_->fill(piece.data, 1);
         break;
       case Init::normal:
-        ops_->fill_normal(piece.data, random_key(seed, "init " + piece.name),
-                          static_cast<uint64_t>(first_index(piece.shape, piece.box)),
-                          spec->spec.std);
+        // Runs that are contiguous in the whole tensor too.
+        for_each_shared_run(whole(piece.shape), piece.box,
+                            [&](int64_t global, int64_t local, int64_t count) {
+                              ops_->fill_normal(piece.data.range(local, count),
+                                                random_key(seed, "init " + piece.name),
+                                                static_cast<uint64_t>(global), spec->spec.std);
+                            });
         break;
     }
   }
@@ -137,7 +147,8 @@ void ParamStore::gather(size_t block, int64_t offset) {
   const Tensor whole{gathered_.range(offset, bytes).data, setup_.compute, Shape{b.elements},
                      gathered_.device};
   show(block, whole, &BlockViews::params);
-  views_[block].arriving = data_.all_gather(own_part(computed_, b, false), whole, "parameters");
+  views_[block].arriving =
+      ranks_.data.all_gather(own_part(computed_, b, false), whole, "parameters");
 }
 
 void ParamStore::release(size_t block) {
@@ -147,8 +158,8 @@ void ParamStore::release(size_t block) {
 void ParamStore::refresh(size_t block) {
   if (layout_.owners() == 1) return;
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
-  views_[block].arriving = data_.all_gather(own_part(computed_, b, true),
-                                            computed_.range(b.offset, b.elements), "parameters");
+  views_[block].arriving = ranks_.data.all_gather(
+      own_part(computed_, b, true), computed_.range(b.offset, b.elements), "parameters");
 }
 
 void ParamStore::wait_parameters(size_t block) {
@@ -163,8 +174,27 @@ void ParamStore::reduce(size_t block) {
   sums_.reduce(block);
 }
 
+void ParamStore::finish_reductions() {
+  sums_.finish();
+  if (tied_ == nullptr) return;
+  const int owner = layout_.owners() == 1 ? 0 : ranks_.data.rank();
+  const auto use_of = [&](int block) {
+    if (block == TiedCopy::none) return TiedCopy::Use{};
+    const int64_t shard = layout_.blocks()[static_cast<size_t>(block)].shard;
+    return TiedCopy::Use{sums_.result(static_cast<size_t>(block)), owner * shard};
+  };
+  tied_->add(use_of(tied_->embedding_block), use_of(tied_->head_block), *ops_, tied_scratch_);
+}
+
 void ParamStore::sum_squared_gradients(Tensor exact) const {
-  for (size_t b = 0; b < views_.size(); ++b) ops_->sum_squares(sums_.result(b), exact);
+  if (!counts()) return;
+  for (size_t b = 0; b < views_.size(); ++b) {
+    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+    for (const ParamLayout::Range& range : block.ranges)
+      if (range.counted)
+        ops_->sum_squares(sums_.result(b).range(range.first - block.owned_offset, range.count),
+                          exact);
+  }
 }
 
 void ParamStore::update(const AdamWStep& step) {

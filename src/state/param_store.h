@@ -7,6 +7,7 @@
 #include "ops/ops.h"
 #include "state/gradient_sums.h"
 #include "state/param_layout.h"
+#include "state/tied_sum.h"
 #include "state/zero_plan.h"
 #include "tensor/arena.h"
 
@@ -27,7 +28,9 @@ struct StoreSetup {
 // variance (f32), each whole or this rank's shard as ZeroPlan says. Padding stays zero.
 class ParamStore {
  public:
-  ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup, Communicator& data);
+  // `tied` outlives the store; null: no tied matrix has a copy.
+  ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup,
+             const StateRanks& ranks, const TiedCopy* tied = nullptr);
 
   // Bytes of the pool that gathered parameters take turns in, and of the one for gradients on
   // their way to their owners; before add_to.
@@ -48,26 +51,36 @@ class ParamStore {
   void wait_parameters(size_t block);                  // of this block alone
   void begin_gradients(size_t block, int64_t offset);  // where they are written from now on
   void reduce(size_t block);                           // starts
-  void finish_reductions() { sums_.finish(); }
+  void finish_reductions();
   // Views in the order a block's BlockRun wants them.
   std::span<const Tensor> params(size_t block) const { return views_[block].params; }
   std::span<const Tensor> grads(size_t block) const { return views_[block].grads; }
 
   // Logical tensors (no padding), by global name: this rank's pieces of each, everything with one
   // owner. Gradients are there between the reductions and the next step.
-  std::vector<NamedTensor> weights() const;
-  std::vector<NamedTensor> gradients() const { return sums_.pieces(); }
-  std::vector<NamedTensor> momentum() const { return layout_.pieces(momentum_, false); }
-  std::vector<NamedTensor> variance() const { return layout_.pieces(variance_, false); }
+  std::vector<NamedTensor> weights(Copies copies = Copies::all) const;
+  std::vector<NamedTensor> gradients(Copies copies = Copies::all) const {
+    return sums_.pieces(copies);
+  }
+  std::vector<NamedTensor> momentum(Copies copies = Copies::all) const {
+    return layout_.pieces(momentum_, false, copies);
+  }
+  std::vector<NamedTensor> variance(Copies copies = Copies::all) const {
+    return layout_.pieces(variance_, false, copies);
+  }
+  // Whether this rank's counted states are the ones to add up and to write: states that all ranks
+  // of the data axis hold whole count on the first.
+  bool counts() const { return layout_.owners() > 1 || ranks_.data.rank() == 0; }
 
-  // Adds the squares of the owned gradients to an exact sum; a tied weight counts once.
+  // Adds the squares of what counts of the owned gradients to an exact sum: over all ranks each
+  // logical element once.
   void sum_squared_gradients(Tensor exact) const;
   // One optimizer step over everything owned; weight decay only where ParamSpec::decay says so.
   void update(const AdamWStep& step);
 
   const ParamLayout& layout() const { return layout_; }
   const StoreSetup& setup() const { return setup_; }
-  Communicator& data() const { return data_; }
+  Communicator& data() const { return ranks_.data; }
   int64_t elements() const { return layout_.elements(); }  // of all blocks, with padding
   bool reduces_every_micro() const { return sums_.every_micro(); }
   bool params_whole() const { return setup_.zero.params == Held::whole; }
@@ -83,15 +96,16 @@ class ParamStore {
   void show(size_t block, const Tensor& values, std::vector<Tensor> BlockViews::*views);
 
   StoreSetup setup_;
-  Communicator& data_;
+  StateRanks ranks_;
   ParamLayout layout_;
+  const TiedCopy* tied_;
   GradientSums sums_;
   int64_t gathered_bytes_ = 0;
   std::vector<BlockViews> views_;
   // For each block, the places (block, index) of views into it, tied uses among them.
   std::vector<std::vector<std::pair<size_t, size_t>>> uses_;
   Ops* ops_ = nullptr;
-  Tensor weights_, computed_, gathered_, momentum_, variance_;
+  Tensor weights_, computed_, gathered_, momentum_, variance_, tied_scratch_;
 };
 
 }  // namespace rankine

@@ -17,20 +17,16 @@ constexpr uint64_t huge_page = uint64_t{2} << 20;
 
 }  // namespace
 
-Arena::Arena(const MemoryPlan& plan, Tier tier)
-    : bytes_(plan.peak_bytes(tier)),
-      slot_bytes_(plan.micro_batch_bytes(tier)),
-      in_flight_(plan.in_flight()) {
-  uint64_t permanent = 0, micro = plan.permanent_bytes(tier);
+Arena::Arena(const MemoryPlan& plan, Tier tier) : bytes_(plan.peak_bytes(tier)) {
+  uint64_t permanent = 0;
   std::map<std::string, uint64_t> phase_end;
-  const uint64_t scratch = micro + slot_bytes_ * static_cast<uint64_t>(in_flight_);
+  const uint64_t scratch = plan.permanent_bytes(tier);
   for (const Allocation& a : plan.entries()) {
     if (a.tier != tier) continue;
-    uint64_t& end = a.life == Life::permanent ? permanent
-                    : a.life == Life::micro_batch
-                        ? micro
+    uint64_t& end = a.life == Life::permanent
+                        ? permanent
                         : phase_end.try_emplace(a.phase, scratch).first->second;
-    places_[a.name] = {a, end, 0};
+    places_[a.name] = {a, end};
     end += a.bytes;
   }
   if (bytes_ == 0) return;
@@ -54,19 +50,16 @@ Arena::~Arena() {
   if (memory_ != nullptr) ::munmap(memory_, mapped_);
 }
 
-Tensor Arena::take(std::string_view name, DType dtype, const Shape& shape, int slot) {
+Tensor Arena::take(std::string_view name, DType dtype, const Shape& shape) {
   const auto found = places_.find(std::string(name));
   if (found == places_.end())
     fail(ErrorKind::internal, "'{}' was taken from an arena but is not in its memory plan", name);
   Place& place = found->second;
-  const bool per_micro = place.allocation.life == Life::micro_batch;
-  expect(0 <= slot && slot < (per_micro ? in_flight_ : 1), "a slot of the arena");
-  const Tensor view{memory_ + place.offset + slot_bytes_ * static_cast<uint64_t>(slot), dtype,
-                    shape};
+  const Tensor view{memory_ + place.offset, dtype, shape};
   if (static_cast<uint64_t>(view.bytes()) > place.allocation.bytes)
     fail(ErrorKind::internal, "'{}' takes {} bytes, but its memory plan lists {}", name,
          view.bytes(), place.allocation.bytes);
-  place.slots_taken = std::max(place.slots_taken, slot + 1);
+  place.taken = true;
   return view;
 }
 
@@ -74,7 +67,7 @@ uint64_t Arena::peak_bytes() const {
   uint64_t lasting = 0, scratch = 0;
   std::map<std::string, uint64_t> phases;
   for (const auto& [name, place] : places_) {
-    const uint64_t bytes = place.allocation.bytes * static_cast<uint64_t>(place.slots_taken);
+    const uint64_t bytes = place.taken ? place.allocation.bytes : 0;
     if (place.allocation.life == Life::scratch)
       scratch = std::max(scratch, phases[place.allocation.phase] += bytes);
     else
@@ -86,7 +79,7 @@ uint64_t Arena::peak_bytes() const {
 std::vector<std::string> Arena::unused() const {
   std::vector<std::string> names;
   for (const auto& [name, place] : places_)
-    if (place.slots_taken == 0) names.push_back(name);
+    if (!place.taken) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -12,8 +12,7 @@
 namespace rankine {
 
 // Reserves exactly what a plan lists for one tier and hands out views by name. Layout: permanent
-// entries, then one group of micro-batch entries per micro-batch in flight, then the scratch
-// phases on top of each other. Memory is zero at first use.
+// entries, then the scratch phases on top of each other. Memory is zero at first use.
 class Arena {
  public:
   Arena(const MemoryPlan& plan, Tier tier);  // Error{resource} when the system has not that much
@@ -21,9 +20,8 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  // A view of the named entry; `slot` chooses among micro-batches in flight. An unlisted name, or
-  // more bytes than listed, is an internal error.
-  Tensor take(std::string_view name, DType dtype, const Shape& shape, int slot = 0);
+  // A view of the named entry. An unlisted name, or more bytes than listed, is an internal error.
+  Tensor take(std::string_view name, DType dtype, const Shape& shape);
 
   uint64_t reserved_bytes() const { return bytes_; }
   // The largest sum of entries handed out that live at the same time.
@@ -35,11 +33,10 @@ class Arena {
   struct Place {
     Allocation allocation;
     uint64_t offset = 0;
-    int slots_taken = 0;
+    bool taken = false;
   };
   std::unordered_map<std::string, Place> places_;
-  uint64_t bytes_ = 0, mapped_ = 0, slot_bytes_ = 0;
-  int in_flight_ = 1;
+  uint64_t bytes_ = 0, mapped_ = 0;
   std::byte* memory_ = nullptr;
 };
 

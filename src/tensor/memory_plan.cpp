@@ -36,13 +36,6 @@ uint64_t MemoryPlan::permanent_bytes(Tier tier) const {
   return sum;
 }
 
-uint64_t MemoryPlan::micro_batch_bytes(Tier tier) const {
-  uint64_t sum = 0;
-  for (const Allocation& a : entries_)
-    if (a.tier == tier && a.life == Life::micro_batch) sum += a.bytes;
-  return sum;
-}
-
 uint64_t MemoryPlan::scratch_bytes(Tier tier) const {
   const std::string phase = largest_phase(entries_, tier);
   uint64_t sum = 0;
@@ -52,8 +45,7 @@ uint64_t MemoryPlan::scratch_bytes(Tier tier) const {
 }
 
 uint64_t MemoryPlan::peak_bytes(Tier tier) const {
-  return permanent_bytes(tier) + micro_batch_bytes(tier) * static_cast<uint64_t>(in_flight_) +
-         scratch_bytes(tier);
+  return permanent_bytes(tier) + scratch_bytes(tier);
 }
 
 std::vector<PlanLine> summary(const MemoryPlan& plan, Tier tier) {
@@ -61,8 +53,7 @@ std::vector<PlanLine> summary(const MemoryPlan& plan, Tier tier) {
   std::map<std::string, uint64_t> bytes;
   for (const Allocation& a : plan.entries()) {
     if (a.tier != tier || (a.life == Life::scratch && a.phase != phase)) continue;
-    bytes[a.category] +=
-        a.bytes * (a.life == Life::micro_batch ? static_cast<uint64_t>(plan.in_flight()) : 1);
+    bytes[a.category] += a.bytes;
   }
   std::vector<PlanLine> lines;
   for (const auto& [category, sum] : bytes) lines.push_back({category, sum});

@@ -12,9 +12,8 @@ namespace rankine {
 enum class Tier : uint8_t { device, host, disk };
 
 enum class Life : uint8_t {
-  permanent,    // from start to end
-  micro_batch,  // once per micro-batch in flight
-  scratch       // within one phase; the phases overlay each other
+  permanent,  // from start to end
+  scratch     // within one phase; the phases overlay each other
 };
 
 struct Allocation {
@@ -29,20 +28,16 @@ struct Allocation {
 class MemoryPlan {
  public:
   static constexpr uint64_t alignment = 64;
-  explicit MemoryPlan(int in_flight = 1) : in_flight_(in_flight) {}
 
   // Rounds bytes up to the alignment. A name given twice in one tier is an internal error.
   void add(Allocation allocation);
   std::span<const Allocation> entries() const { return entries_; }
-  int in_flight() const { return in_flight_; }
   uint64_t permanent_bytes(Tier tier) const;
-  uint64_t micro_batch_bytes(Tier tier) const;  // of one micro-batch
-  uint64_t scratch_bytes(Tier tier) const;      // of the largest phase
+  uint64_t scratch_bytes(Tier tier) const;  // of the largest phase
   uint64_t peak_bytes(Tier tier) const;
 
  private:
   std::vector<Allocation> entries_;
-  int in_flight_;
 };
 
 struct PlanLine {

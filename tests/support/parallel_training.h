@@ -3,6 +3,7 @@
 #include <map>
 
 #include "comm/thread_world.h"
+#include "runtime/metrics.h"
 #include "support/tiny_models.h"
 #include "support/training.h"
 
@@ -14,7 +15,21 @@ struct Layout {
   int zero = 0;
   bool strict = false;
   int64_t bucket_bytes = 0;
+  int tensor = 1, pipeline = 1;
+  bool sequence = false;
+  ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
+  int virtual_stages = 1;
+  int gather_window = 2;
+  std::vector<int64_t> stage_layers = {};
+
+  MeshShape mesh() const { return {{pipeline, data, tensor}}; }
 };
+
+inline std::string to_string(const Layout& l) {
+  return fmt::format("data {} x tensor {}{} x pipeline {} ({} x{}), stage {}{}", l.data, l.tensor,
+                     l.sequence ? " with sequence" : "", l.pipeline, schedule_name(l.schedule),
+                     l.virtual_stages, l.zero, l.strict ? ", strict" : "");
+}
 
 struct Workload {
   ModelConfig config;
@@ -29,7 +44,7 @@ struct Workload {
 struct Outcome {
   std::vector<double> losses, norms;
   std::map<std::string, std::vector<float>> weights;  // whole tensors
-  std::vector<uint64_t> bytes_sent;                   // of the last step, per rank
+  std::vector<AxisTraffic> traffic;                   // of the last step, per rank
   int skipped = 0;                                    // steps
   double loss_scale = 0;                              // of the last step
   int64_t elements = 0;                               // of all blocks, with padding
@@ -49,35 +64,43 @@ inline void collect(const std::vector<NamedTensor>& pieces, Ops& ops,
   }
 }
 
-// One rank's engine and steps; global micro-batch m is taken by rank m % ranks.
+inline StepSetup step_of(const Layout& layout, int micros, const Mesh& mesh) {
+  return {.schedule = make_schedule(layout.schedule, {.ranks = layout.pipeline,
+                                                      .micros = micros,
+                                                      .virtual_stages = layout.virtual_stages}),
+          .stage_layers = layout.stage_layers,
+          .zero = zero_stage(layout.zero),
+          .strict = layout.strict,
+          .sequence_parallel = layout.sequence,
+          .bucket_bytes = layout.bucket_bytes,
+          .gather_window = layout.gather_window,
+          .mesh = &mesh};
+}
+
+// One rank's engine and steps; global micro-batch m is taken by data rank m % data ranks.
 struct RankTraining {
-  RankTraining(Communicator& data, const Workload& work, const Layout& layout, int threads = 1)
-      : group(data),
+  RankTraining(const Mesh& whole, const Workload& work, const Layout& layout, int threads = 1)
+      : mesh(whole),
         workload(work),
-        micros(work.micros / data.size()),
+        micros(work.micros / whole.data->size()),
         ops(make_cpu_ops(threads)),
         engine(*ops, work.config,
                {.shape = work.shape,
                 .compute = work.compute,
                 .purpose = Purpose::training,
                 .positions = work.shape.tokens},
-               {.computations = accumulation_program(micros),
-                .zero = zero_stage(layout.zero),
-                .strict = layout.strict,
-                .bucket_bytes = layout.bucket_bytes,
-                .data = &data}) {
+               step_of(layout, micros, whole)) {
     engine.allocate();
     engine.store().initialise(7);
     trainer = std::make_unique<Trainer>(
-        engine.executor(), engine.store(),
-        Trainer::Setup{work.optimizer, 1000, 7, work.compute == DType::f16});
+        engine, Trainer::Setup{work.optimizer, 1000, 7, work.compute == DType::f16});
   }
 
   StepReport step(int64_t number) {
     const auto tokens = static_cast<size_t>(workload.shape.rows());
     std::vector<int32_t> ids, targets;
     for (int m = 0; m < micros; ++m) {
-      const int global = m * group.size() + group.rank();
+      const int global = m * mesh.data->size() + mesh.data->rank();
       const auto seed = static_cast<uint64_t>(number * 1000 + global);
       const std::vector<int32_t> x = random_ids(tokens + 1, workload.config.vocabulary, seed);
       ids.insert(ids.end(), x.begin(), x.end() - 1);
@@ -89,7 +112,7 @@ struct RankTraining {
     return trainer->step(number, workload.lr, ids, targets);
   }
 
-  Communicator& group;
+  const Mesh& mesh;
   Workload workload;
   int micros;
   std::unique_ptr<Ops> ops;
@@ -97,21 +120,24 @@ struct RankTraining {
   std::unique_ptr<Trainer> trainer;
 };
 
-// Trains on `group`; `merge` is called once per rank with what it holds.
-inline Outcome train_rank(Communicator& group, const Workload& work, const Layout& layout) {
-  RankTraining rank(group, work, layout);
+// Trains as this rank of the mesh does; the outcome's weights are what counts of what it holds.
+inline Outcome train_rank(const Mesh& mesh, const Workload& work, const Layout& layout) {
+  RankTraining rank(mesh, work, layout);
   Outcome out;
   for (int64_t step = 1; step <= work.steps; ++step) {
-    const uint64_t before = group.bytes_sent();
+    const AxisTraffic before = axis_traffic(mesh);
     const StepReport report = rank.step(step);
     out.losses.push_back(report.loss);
     out.norms.push_back(report.grad_norm);
     out.skipped += report.skipped ? 1 : 0;
     out.loss_scale = report.loss_scale;
-    out.bytes_sent = {group.bytes_sent() - before};
+    out.traffic = {axis_traffic(mesh) - before};
   }
   out.elements = rank.engine.store().elements();
-  collect(rank.engine.store().weights(), *rank.ops, out.weights);
+  for (size_t b = 0; b < rank.engine.step_plan().traits.size(); ++b)
+    rank.engine.store().wait_parameters(b);
+  if (rank.engine.store().counts())
+    collect(rank.engine.store().weights(Copies::counted), *rank.ops, out.weights);
   EXPECT_EQ(rank.engine.arena().peak_bytes(), rank.engine.plan().peak_bytes(Tier::device));
   EXPECT_TRUE(rank.engine.arena().unused().empty());
   return out;
@@ -120,14 +146,15 @@ inline Outcome train_rank(Communicator& group, const Workload& work, const Layou
 inline Outcome train_as_threads(const Workload& work, const Layout& layout) {
   Outcome joined;
   std::mutex mutex;
-  joined.bytes_sent.resize(static_cast<size_t>(layout.data));
-  const MeshShape shape{{1, layout.data, 1}};
-  run_ranks_as_threads(layout.data, {.mesh = shape}, [&](World& world) {
-    const Mesh mesh(world, shape);
-    Outcome mine = train_rank(*mesh.data, work, layout);
+  const MeshShape shape = layout.mesh();
+  joined.traffic.resize(static_cast<size_t>(shape.world()));
+  const TensorSplit split{0, layout.tensor, false};
+  run_ranks_as_threads(shape.world(), {.mesh = shape}, [&](World& world) {
+    const Mesh mesh(world, shape, split.kv_replicas(work.config));
+    Outcome mine = train_rank(mesh, work, layout);
     const std::lock_guard lock(mutex);
-    joined.bytes_sent[static_cast<size_t>(mesh.rank)] = mine.bytes_sent[0];
-    joined.elements = mine.elements;
+    joined.traffic[static_cast<size_t>(mesh.rank)] = mine.traffic[0];
+    joined.elements = std::max(joined.elements, mine.elements);
     joined.skipped = mine.skipped;
     joined.loss_scale = mine.loss_scale;
     if (joined.losses.empty()) {
@@ -147,6 +174,27 @@ inline Outcome train_as_threads(const Workload& work, const Layout& layout) {
     }
   });
   return joined;
+}
+
+// Losses, norms and every parameter by name.
+inline void expect_close(const Outcome& out, const Outcome& reference, double tolerance) {
+  for (size_t s = 0; s < reference.losses.size(); ++s) {
+    EXPECT_NEAR(out.losses[s], reference.losses[s], tolerance * reference.losses[s]);
+    EXPECT_NEAR(out.norms[s], reference.norms[s], 10 * tolerance * reference.norms[s]);
+  }
+  ASSERT_EQ(out.weights.size(), reference.weights.size());
+  for (const auto& [name, values] : reference.weights) {
+    const std::vector<float>& other = out.weights.at(name);
+    ASSERT_EQ(other.size(), values.size()) << name;
+    double difference = 0, length = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      difference += std::pow(static_cast<double>(other[i]) - static_cast<double>(values[i]), 2);
+      length += std::pow(static_cast<double>(values[i]), 2);
+    }
+    // Relative to the tensor and to the distance that three steps can move it.
+    const double moved = 1e-3 * 3 * std::sqrt(static_cast<double>(values.size()));
+    EXPECT_LE(std::sqrt(difference), 20 * tolerance * (std::sqrt(length) + moved)) << name;
+  }
 }
 
 }  // namespace rankine::test

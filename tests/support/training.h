@@ -30,12 +30,11 @@ struct Training {
                 .compute = setup.compute,
                 .purpose = Purpose::training,
                 .positions = setup.shape.tokens},
-               {.computations = program}) {
+               {.schedule = one_stage(program)}) {
     engine.allocate();
     engine.store().initialise(setup.seed);
     trainer = std::make_unique<Trainer>(
-        engine.executor(), engine.store(),
-        Trainer::Setup{setup.optimizer, 1000, setup.seed, setup.compute == DType::f16});
+        engine, Trainer::Setup{setup.optimizer, 1000, setup.seed, setup.compute == DType::f16});
   }
 
   std::unique_ptr<Ops> ops;

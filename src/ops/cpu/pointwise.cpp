@@ -155,7 +155,7 @@ void CpuOps::embed(const Embedding& e, const Tensor& token_table, const Tensor& 
                    Tensor y) {
   prepare();
   const int64_t rows = rows_of(y), width = width_of(y);
-  check_indices(e.ids, rows, rows_of(token_table), 0);
+  check_indices(e.ids, rows, e.vocabulary > 0 ? e.vocabulary : rows_of(token_table), 0);
   expect(token_table.dtype == y.dtype && width_of(token_table) == width,
          "a token table [vocabulary, width] of the output's type");
   expect(position_table.empty() ||
@@ -167,6 +167,8 @@ void CpuOps::embed(const Embedding& e, const Tensor& token_table, const Tensor& 
                                               .width = width,
                                               .tokens = e.tokens,
                                               .first_position = e.first_position,
+                                              .first_token = e.first_token,
+                                              .table_rows = rows_of(token_table),
                                               .token_table = token_table.data,
                                               .position_table = position_table.data,
                                               .y = y.data,
@@ -177,7 +179,7 @@ void CpuOps::embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_tabl
                         bool accumulate_tokens, Tensor dposition_table, bool accumulate_positions) {
   prepare();
   const int64_t rows = rows_of(dy), width = width_of(dy);
-  check_indices(e.ids, rows, rows_of(dtoken_table), 0);
+  check_indices(e.ids, rows, e.vocabulary > 0 ? e.vocabulary : rows_of(dtoken_table), 0);
   expect(dtoken_table.dtype == DType::f32 && width_of(dtoken_table) == width,
          "a token gradient f32 [vocabulary, width]");
   const int64_t positions = dposition_table.empty() ? 0 : rows_of(dposition_table);
@@ -191,6 +193,7 @@ void CpuOps::embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_tabl
        .width = width,
        .tokens = e.tokens,
        .first_position = e.first_position,
+       .first_token = e.first_token,
        .dy = dy.data,
        .dtoken_table = data_of<float>(dtoken_table),
        .dposition_table = data_of<float>(dposition_table),
@@ -215,6 +218,54 @@ void CpuOps::cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& 
        .rows = rows,
        .vocabulary = ce.vocabulary,
        .padded_vocabulary = padded,
+       .gradient_scale = ce.gradient_scale,
+       .gradient = ce.gradient,
+       .threads = threads_});
+}
+
+void CpuOps::cross_entropy_statistics(const VocabularyPart& part, const Tensor& logits,
+                                      const Tensor& targets, Tensor statistics) {
+  prepare();
+  const int64_t rows = rows_of(logits), padded = width_of(logits);
+  expect(0 <= part.columns && part.columns <= padded, "a vocabulary part within the logits' width");
+  check_indices(targets, rows, std::numeric_limits<int32_t>::max(),
+                std::numeric_limits<int32_t>::min());
+  expect(holds(statistics, DType::f64, 3 * rows), "statistics f64 [rows, 3]");
+  kernels_.cross_entropies.statistics[storage_of(logits.dtype)](
+      {.logits = logits.data,
+       .targets = data_of<int32_t>(targets),
+       .statistics = data_of<double>(statistics),
+       .rows = rows,
+       .first = part.first,
+       .columns = part.columns,
+       .padded_columns = padded,
+       .parts = 1,
+       .losses = nullptr,
+       .gradient_scale = 0,
+       .gradient = false,
+       .threads = threads_});
+}
+
+void CpuOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part, Tensor logits,
+                                  const Tensor& targets, const Tensor& statistics, Tensor losses) {
+  prepare();
+  const int64_t rows = rows_of(logits), padded = width_of(logits);
+  expect(0 <= part.columns && part.columns <= padded, "a vocabulary part within the logits' width");
+  check_indices(targets, rows, ce.vocabulary, std::numeric_limits<int32_t>::min());
+  expect(statistics.dtype == DType::f64 && statistics.elements() > 0 &&
+             statistics.elements() % (3 * rows) == 0,
+         "statistics f64 [parts, rows, 3]");
+  expect(holds(losses, DType::f32, rows), "losses f32 [rows]");
+  kernels_.cross_entropies.joined[storage_of(logits.dtype)](
+      {.logits = logits.data,
+       .targets = data_of<int32_t>(targets),
+       .statistics = data_of<double>(statistics),
+       .rows = rows,
+       .first = part.first,
+       .columns = part.columns,
+       .padded_columns = padded,
+       .parts = statistics.elements() / (3 * rows),
+       .losses = data_of<float>(losses),
        .gradient_scale = ce.gradient_scale,
        .gradient = ce.gradient,
        .threads = threads_});

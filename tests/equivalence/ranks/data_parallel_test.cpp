@@ -37,26 +37,6 @@ Workload workload(const Case& c, int data) {
           .optimizer = {.epsilon = 1e-3, .clip_grad = 0.5}};
 }
 
-void expect_close(const Outcome& out, const Outcome& reference, double tolerance) {
-  for (size_t s = 0; s < reference.losses.size(); ++s) {
-    EXPECT_NEAR(out.losses[s], reference.losses[s], tolerance * reference.losses[s]);
-    EXPECT_NEAR(out.norms[s], reference.norms[s], 10 * tolerance * reference.norms[s]);
-  }
-  ASSERT_EQ(out.weights.size(), reference.weights.size());
-  for (const auto& [name, values] : reference.weights) {
-    const std::vector<float>& other = out.weights.at(name);
-    ASSERT_EQ(other.size(), values.size()) << name;
-    double difference = 0, length = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      difference += std::pow(static_cast<double>(other[i]) - static_cast<double>(values[i]), 2);
-      length += std::pow(static_cast<double>(values[i]), 2);
-    }
-    // Relative to the tensor and to the distance that three steps can move it.
-    const double moved = 1e-3 * 3 * std::sqrt(static_cast<double>(values.size()));
-    EXPECT_LE(std::sqrt(difference), 20 * tolerance * (std::sqrt(length) + moved)) << name;
-  }
-}
-
 class DataParallel : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DataParallel, EveryDegreeAndStageTrainsAsOneRank) {

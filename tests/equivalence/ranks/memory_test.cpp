@@ -28,7 +28,7 @@ TEST_P(Formulas, ModelStatesOfARankAreThoseOfTheTable) {
           const auto ops = make_cpu_ops(1);
           const Engine engine(*ops, GetParam().config,
                               {.shape = {1, 8}, .compute = compute, .positions = 8},
-                              {.zero = zero_stage(zero), .data = mesh.data.get()});
+                              {.zero = zero_stage(zero), .mesh = &mesh});
           const int64_t elements = engine.store().elements();
           const ModelStates expected =
               model_states(elements, ranks, zero_stage(zero), state_widths(compute));
@@ -58,12 +58,6 @@ INSTANTIATE_TEST_SUITE_P(Models, Formulas, ::testing::ValuesIn(tiny_models()),
                            return tiny.param.name;
                          });
 
-// Bytes of the step's three sums: tokens, loss, and with sharded states the gradient norm.
-uint64_t bytes_of_sums(int ranks, bool sharded) {
-  const uint64_t exact = 8 * ExactSum::size;
-  return static_cast<uint64_t>(ranks - 1) * (8 + exact + (sharded ? exact : 0));
-}
-
 // Wide enough that no block is small, and with sizes that all degrees divide.
 ModelConfig wide_model() {
   ModelConfig config = tiny_models()[2].config;
@@ -92,9 +86,9 @@ TEST(Traffic, BytesSentAreTheTheory) {
           const Traffic theory =
               data_parallel_traffic(out.elements, ranks, zero_stage(zero), accumulation);
           const auto width = static_cast<double>(dtype_bytes(compute));
-          const double sums = static_cast<double>(bytes_of_sums(ranks, zero > 0));
-          const double expected = 4 * theory.gradients + width * theory.parameters + sums;
-          for (const uint64_t sent : out.bytes_sent) {
+          const double expected = 4 * theory.gradients + width * theory.parameters;
+          for (const AxisTraffic& rank : out.traffic) {
+            const uint64_t sent = rank.data.bytes_sent;
             if (zero < 3) {
               EXPECT_EQ(static_cast<double>(sent), expected);
               continue;

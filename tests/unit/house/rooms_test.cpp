@@ -19,7 +19,7 @@ const std::map<std::string, Rooms>& allowed() {
         {"tensor", {"base"}},
         {"schedule", {"base"}},
         {"ops", {"tensor"}},
-        {"model", {"ops"}},
+        {"model", {"ops", "comm"}},
         {"comm", {"tensor"}},
         {"state", {"model", "comm"}},
         {"data", {"tensor"}},

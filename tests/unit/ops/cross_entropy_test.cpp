@@ -120,6 +120,54 @@ TEST(CrossEntropy, DoesNotDependOnThreads) {
   });
 }
 
+// Columns [first, first + width) of each row.
+Values columns_of(const Values& rows, int64_t row_width, int64_t first, int64_t width) {
+  Values out;
+  for (size_t r = 0; r < rows.size(); r += static_cast<size_t>(row_width))
+    out.insert(out.end(), rows.begin() + static_cast<int64_t>(r) + first,
+               rows.begin() + static_cast<int64_t>(r) + first + width);
+  return out;
+}
+
+TEST(CrossEntropy, PartsOfTheVocabularyAgreeWithTheWhole) {
+  on_all_sizes([](Ops& ops, const Sizes& sizes, const Owned& logits) {
+    const DType dtype = logits.tensor().dtype;
+    const Values before = logits.values();
+    const std::vector<int32_t> targets = targets_for(sizes);
+    const Owned at = indices(targets), losses(DType::f32, {sizes.rows});
+    const CrossEntropy whole{.vocabulary = sizes.vocabulary, .gradient_scale = 0.25f};
+    ops.cross_entropy(whole, logits, at, losses);
+    // The last part may hold nothing but padding.
+    constexpr int64_t parts = 3;
+    const int64_t width = sizes.padded / 2;
+    std::vector<Owned> held;
+    std::vector<VocabularyPart> ranges;
+    const Owned statistics(DType::f64, {parts, sizes.rows, 3});
+    for (int64_t p = 0; p < parts; ++p) {
+      const int64_t first = p * width, real = std::min(width, sizes.padded - first);
+      Values contents = columns_of(before, sizes.padded, std::min(first, sizes.padded - 1),
+                                   std::max<int64_t>(1, real));
+      held.emplace_back(dtype, Shape{sizes.rows, std::max<int64_t>(1, real)}, contents);
+      ranges.push_back({first, std::clamp<int64_t>(sizes.vocabulary - first, 0, real)});
+      const Tensor all = statistics;
+      ops.cross_entropy_statistics(ranges.back(), held.back(), at,
+                                   all.range(p * sizes.rows * 3, sizes.rows * 3));
+    }
+    for (size_t p = 0; p < parts; ++p) {
+      const Owned joined(DType::f32, {sizes.rows});
+      ops.cross_entropy_joined(whole, ranges[p], held[p], at, statistics, joined);
+      expect_near(joined.values(), losses.values(), {.magnitude = 16});
+      const int64_t have = held[p].tensor().shape[1];
+      if (ranges[p].columns > 0)
+        expect_near(held[p].values(),
+                    columns_of(logits.values(), sizes.padded, ranges[p].first, have),
+                    {dtype, 64, 0.25});
+      else
+        EXPECT_EQ(held[p].values(), Values(held[p].values().size(), 0.0));
+    }
+  });
+}
+
 TEST(CrossEntropy, RefusesTargetsOutsideTheVocabulary) {
   const Owned logits(DType::f32, {1, 8}), at = indices({5}), losses(DType::f32, {1});
   EXPECT_THROW(make_cpu_ops(1)->cross_entropy({.vocabulary = 5}, logits, at, losses), Error);

@@ -35,6 +35,33 @@ TEST(Embed, AddsTheRowsOfBothTables) {
   });
 }
 
+TEST(Embed, PartsOfTheTableAddUpToTheWhole) {
+  on_all([](Ops& ops, DType dtype) {
+    constexpr int64_t width = 20, cut = 5;
+    const Owned tokens = random_tensor(dtype, {vocabulary, width}, 1),
+                rows_of_tokens = indices(ids);
+    const Owned places = random_tensor(dtype, {positions, width}, 2),
+                dy = random_tensor(dtype, {rows, width}, 3);
+    const Owned whole(dtype, {rows, width}), low(dtype, {rows, width}), high(dtype, {rows, width});
+    const Owned sum(dtype, {rows, width});
+    const Owned dwhole(DType::f32, {vocabulary, width}), dparts(DType::f32, {vocabulary, width});
+    Ops::Embedding e = base;
+    e.ids = rows_of_tokens;
+    ops.embed(e, tokens, places, whole);
+    ops.embed_grad(e, dy, dwhole, false, {}, false);
+    e.vocabulary = vocabulary;
+    const Tensor table = tokens, grads = dparts;
+    ops.embed(e, table.rows(0, cut), places, low);
+    ops.embed_grad(e, dy, grads.rows(0, cut), false, {}, false);
+    e.first_token = cut;
+    ops.embed(e, table.rows(cut, vocabulary - cut), {}, high);
+    ops.embed_grad(e, dy, grads.rows(cut, vocabulary - cut), false, {}, false);
+    ops.add(low, high, sum);
+    expect_near(sum.values(), whole.values(), {dtype, 2, 4});
+    EXPECT_EQ(dparts.values(), dwhole.values());
+  });
+}
+
 TEST(EmbedGrad, SumsTheRowsOfEachToken) {
   on_all([](Ops& ops, DType dtype) {
     for (const int64_t width : {1, 16, 20, 1500}) {

@@ -20,13 +20,20 @@ void embed(const EmbedCall& call) {
   S* y = static_cast<S*>(call.y);
   const int64_t width = call.width;
   for_rows(call.rows, width, call.threads, [&, table, positions, y, width](int64_t r) {
-    const S* token = table + call.ids[r] * width;
-    if (positions == nullptr) {
-      std::memcpy(y + r * width, token, static_cast<size_t>(width) * sizeof(S));
-      return;
-    }
-    const int64_t position = call.first_position + r % call.tokens;
-    add_rows(token, positions + position * width, y + r * width, width);
+    const int64_t id = call.ids[r] - call.first_token;
+    const bool here = id >= 0 && id < call.table_rows;
+    const S* token = table + (here ? id : 0) * width;
+    const size_t bytes = static_cast<size_t>(width) * sizeof(S);
+    const S* position = positions == nullptr
+                            ? nullptr
+                            : positions + (call.first_position + r % call.tokens) * width;
+    S* to = y + r * width;
+    if (here && position != nullptr)
+      add_rows(token, position, to, width);
+    else if (here || position != nullptr)
+      std::memcpy(to, here ? token : position, bytes);
+    else
+      std::memset(to, 0, bytes);
   });
 }
 
@@ -59,7 +66,9 @@ void embed_grad(const EmbedGradCall& call) {
     const int64_t count = smaller(lines * (p + 1) / parts * line, width) - first;
     for (int64_t r = 0; r < call.rows; ++r) {
       const S* row = dy + r * width + first;
-      add_to(call.dtoken_table + call.ids[r] * width + first, row, count);
+      const int64_t id = call.ids[r] - call.first_token;
+      if (id >= 0 && id < call.vocabulary)
+        add_to(call.dtoken_table + id * width + first, row, count);
       if (call.dposition_table == nullptr) continue;
       const int64_t position = call.first_position + r % call.tokens;
       add_to(call.dposition_table + position * width + first, row, count);

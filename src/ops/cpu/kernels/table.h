@@ -133,13 +133,14 @@ struct RopeKernels {  // rope.cpp
 struct EmbedCall {
   const int32_t* ids;
   int64_t rows, width, tokens, first_position;
+  int64_t first_token, table_rows;           // other ids add nothing
   const void *token_table, *position_table;  // position_table may be null
   void* y;
   int threads;
 };
 struct EmbedGradCall {
   const int32_t* ids;
-  int64_t rows, width, tokens, first_position;
+  int64_t rows, width, tokens, first_position, first_token;
   const void* dy;
   float *dtoken_table, *dposition_table;  // dposition_table may be null
   int64_t vocabulary, positions;          // rows of the tables, cleared unless accumulated
@@ -160,8 +161,21 @@ struct CrossEntropyCall {
   bool gradient;
   int threads;
 };
+struct CrossEntropyPartCall {
+  void* logits;
+  const int32_t* targets;
+  double* statistics;  // statistics(): of this part; joined(): of all parts
+  int64_t rows, first, columns, padded_columns;
+  int64_t parts;
+  float* losses;
+  float gradient_scale;
+  bool gradient;
+  int threads;
+};
 struct CrossEntropyKernels {  // cross_entropy.cpp
   void (*cross_entropy[3])(const CrossEntropyCall& call);
+  void (*statistics[3])(const CrossEntropyPartCall& call);
+  void (*joined[3])(const CrossEntropyPartCall& call);
 };
 
 struct SumKernels {  // sums.cpp
