@@ -64,12 +64,10 @@ shift
 exec ip netns exec \$host unshare --uts sh -c "hostname \$host; \$*"
 AGENT
 chmod +x "$home/agent"
-# Two ranks, one on each host. Open MPI asks its connections for life signs after a while of silence,
-# so that its own processes end as well when the cable is pulled, but later than the ranks.
+# Two ranks, one on each host.
 on_two_hosts() {
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$home/agent" "$network.1" exec \
     "$mpirun" --mca plm_rsh_agent "$home/agent" --host "$network.1:1,$network.2:1" -n 2 \
     --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include "$network.0/24" \
-    --mca oob_tcp_if_include "$network.0/24" --mca oob_tcp_keepalive_time 12 \
-    --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 2 --bind-to none "$@"
+    --mca oob_tcp_if_include "$network.0/24" --mca orte_tmpdir_base "$home" --bind-to none "$@"
 }

@@ -53,6 +53,37 @@ template <class Wire, class Sum>
     to = from_float<Wire>(x);
 }
 
+// As round_to, of eight; a number's upper half is its result, its lower half anything.
+[[gnu::target("avx2"), gnu::always_inline]] inline __m256i rounded(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(up), _mm256_castsi256_ps(quiet),
+                                              _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+
+// Sums of bf16: those at even places and those at odd ones become f32 where they are, without being
+// moved to other lanes. Returns how many of the n it has summed.
+[[gnu::target("avx2")]] int64_t add_bf16(const Bf16* a, const Bf16* b, Bf16* out, Bf16* also,
+                                         int64_t n) {
+  constexpr int64_t vector = 16;
+  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  int64_t i = 0;
+  for (; i + vector <= n; i += vector) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
+    const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i));
+    const __m256i even = rounded(_mm256_add_ps(_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)),
+                                               _mm256_castsi256_ps(_mm256_slli_epi32(y, 16))));
+    const __m256i odd = rounded(_mm256_add_ps(_mm256_castsi256_ps(_mm256_and_si256(x, high)),
+                                              _mm256_castsi256_ps(_mm256_and_si256(y, high))));
+    const __m256i sum = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), sum);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(also + i), sum);
+  }
+  return i;
+}
+
 template <class Op, class Wire, class Sum>
 struct Loops {
   [[gnu::always_inline]] static inline void widen_body(const void* in, void* out, int64_t n) {
@@ -76,20 +107,30 @@ struct Loops {
   }
 
   [[gnu::always_inline]] static inline void pair_body(const void* a, const void* b, void* out,
-                                                      int64_t n) {
+                                                      void* also, int64_t n) {
     const Wire* x = static_cast<const Wire*>(a);
     const Wire* y = static_cast<const Wire*>(b);
     Wire* z = static_cast<Wire*>(out);
+    Wire* w = static_cast<Wire*>(also);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i)
-      down<Wire, Sum>(z[i], Op::template apply<Sum>(up<Wire, Sum>(x[i]), up<Wire, Sum>(y[i])));
+    for (int64_t i = 0; i < n; ++i) {
+      Wire sum;
+      down<Wire, Sum>(sum, Op::template apply<Sum>(up<Wire, Sum>(x[i]), up<Wire, Sum>(y[i])));
+      z[i] = w[i] = sum;
+    }
   }
 
-  [[gnu::target("avx2")]] static void pair2(const void* a, const void* b, void* out, int64_t n) {
-    pair_body(a, b, out, n);
+  [[gnu::target("avx2")]] static void pair2(const void* a, const void* b, void* out, void* also,
+                                            int64_t n) {
+    int64_t done = 0;
+    if constexpr (std::is_same_v<Wire, Bf16> && std::is_same_v<Op, Plus>)
+      done = add_bf16(static_cast<const Wire*>(a), static_cast<const Wire*>(b),
+                      static_cast<Wire*>(out), static_cast<Wire*>(also), n);
+    pair_body(static_cast<const Wire*>(a) + done, static_cast<const Wire*>(b) + done,
+              static_cast<Wire*>(out) + done, static_cast<Wire*>(also) + done, n - done);
   }
-  static void pair1(const void* a, const void* b, void* out, int64_t n) {
-    pair_body(a, b, out, n);
+  static void pair1(const void* a, const void* b, void* out, void* also, int64_t n) {
+    pair_body(a, b, out, also, n);
   }
   [[gnu::target("avx2")]] static void widen2(const void* in, void* out, int64_t n) {
     widen_body(in, out, n);

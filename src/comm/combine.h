@@ -13,8 +13,9 @@ struct Combine {
   void (*widen)(const void* in, void* out, int64_t count);   // wire -> sum
   void (*narrow)(const void* in, void* out, int64_t count);  // sum -> wire, rounds once
   void (*fold_wire)(const void* a, const void* in, void* out, int64_t count);  // sum, wire -> sum
-  // Two as they travel, through the sum's type, rounded once.
-  void (*fold_pair)(const void* a, const void* b, void* out, int64_t count);
+  // Two as they travel, through the sum's type, rounded once; written to two places, which may be
+  // one.
+  void (*fold_pair)(const void* a, const void* b, void* out, void* also, int64_t count);
   void (*fold)(const void* a, const void* b, void* out, int64_t count);  // sum, sum -> sum
 };
 // `out` may be `a` or `b`. Error{internal} for a dtype without arithmetic.

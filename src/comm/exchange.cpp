@@ -197,7 +197,7 @@ void LinkGroup::Exchange::reduce_piece(const void* own, void* out, int64_t count
                                        const Combine& combine, DType dtype) {
   if (group_.size_ == 2) {
     const int peer = 1 - group_.rank_;
-    combine.fold_pair(own, wait_piece(peer), out, count);
+    combine.fold_pair(own, wait_piece(peer), out, out, count);
     link_to(peer).consume();
     return;
   }
@@ -233,6 +233,23 @@ void LinkGroup::Exchange::reduce(const void* own, void* out, int64_t count, DTyp
                  std::min(per_piece, count - done), combine, dtype);
 }
 
+// With one peer the sum goes into memory and on its way in one pass, as long as nothing waits to be
+// sent before it.
+void LinkGroup::Exchange::reduce_and_send(const Parts::Piece& mine, int64_t bytes,
+                                          const Combine& combine) {
+  const int peer = 1 - group_.rank_;
+  Link& link = link_to(peer);
+  const std::byte* theirs = wait_piece(peer);
+  std::byte* room = waiting_.empty() && sending_.empty() ? link.room() : nullptr;
+  combine.fold_pair(mine.data, theirs, mine.data,
+                    room != nullptr ? static_cast<void*>(room) : mine.data, mine.count);
+  link.consume();
+  if (room != nullptr)
+    link.publish();
+  else
+    send(peer, mine.data, bytes);
+}
+
 // Everyone's part of x is reduced by its owner and collected again, piece by piece: pieces to be
 // reduced go `ahead` of the finished ones, so that all work on fresh memory at the same time.
 void LinkGroup::Exchange::reduce_and_collect(const Tensor& x, Reduction reduction) {
@@ -256,11 +273,14 @@ void LinkGroup::Exchange::reduce_and_collect(const Tensor& x, Reduction reductio
       for (int peer = 0; peer < size; ++peer)
         if (peer != rank)
           link_to(peer).expect_message(static_cast<size_t>(mine.count * parts.width));
-      reduce_piece(mine.data, mine.data, mine.count, combine, x.dtype);
+      if (size == 2)
+        reduce_and_send(mine, mine.count * parts.width, combine);
+      else
+        reduce_piece(mine.data, mine.data, mine.count, combine, x.dtype);
     }
     for (int step = 1; step < size; ++step) {
       const int peer = (rank + step) % size;
-      if (mine.count > 0) send_piece(peer, mine);
+      if (mine.count > 0 && size > 2) send_piece(peer, mine);
       if (const auto next = parts.piece(peer, k + ahead, most); next.count > 0)
         send_piece(peer, next);
     }

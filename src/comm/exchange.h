@@ -78,6 +78,7 @@ class LinkGroup::Exchange {
     // The ranks of the tree: first, first + stride ...; this one is number `self`.
     int first = 0, stride = 1, self = 0;
   };
+  void reduce_and_send(const Parts::Piece& mine, int64_t bytes, const Combine& combine);
   void reduce_locally(const Parts& in, int host, int64_t k, int64_t most, const Combine& combine,
                       std::byte* sum);
   void wait_sent(int peer, const void* data);

@@ -27,15 +27,15 @@ std::optional<Launched> launched_environment();  // of this process
 // launcher of another kind every process is a silent "rank 0 of 1".
 void require_agreement(const Launched& launched, int mpi_ranks);
 
-// Set to 1 for the ranks that start_local_ranks() starts.
+// Set for the ranks that start_local_ranks() starts: the number of the process it runs in.
 inline constexpr const char* started_variable = "RANKINE_STARTED";
 
-// Runs `command` as `ranks` ranks on this machine under Open MPI's mpirun and returns its exit
-// code, 128 + signal when a signal ended it. Meanwhile a SIGINT or SIGTERM reaches the ranks as
-// SIGUSR1
-// ("finish the step, save, leave"), a second one ends them with SIGTERM, a third with SIGKILL; they
-// also end when this process does. Their standard input is empty. To be called before there are
-// other threads. Error{environment} when there is no Open MPI.
+// Runs `command` as `ranks` ranks on this machine under Open MPI's mpirun and returns the exit code
+// of the rank that gave up, otherwise mpirun's, 128 + signal when a signal ended it. Meanwhile a
+// SIGINT or SIGTERM reaches the ranks as SIGUSR1 ("finish the step, save, leave"), a second one
+// ends them with SIGTERM, a third with SIGKILL; they also end when this process does. Their
+// standard input is empty. To be called before there are other threads. Error{environment} when
+// there is no Open MPI.
 int start_local_ranks(int ranks, const std::vector<std::string>& command);
 
 }  // namespace rankine

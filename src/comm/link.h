@@ -24,6 +24,10 @@ class Link {
   }
   // Moves the message on; true when its memory may be used again.
   virtual bool sent() = 0;
+  // Where a message of one piece may be written in place, to be sent with publish(); null when
+  // there is no such place now. The message before must be sent().
+  virtual std::byte* room() { return nullptr; }
+  virtual void publish() {}
   // Announces the length of the next message from the peer; the one before must be consumed.
   virtual void expect_message(size_t bytes) = 0;
   // The next piece of it, or null when it is not there yet. It stays until consume().

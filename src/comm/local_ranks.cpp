@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "comm/launch.h"
+#include "comm/launcher_processes.h"
 
 namespace rankine {
 namespace {
@@ -84,7 +85,7 @@ std::vector<std::string> launcher_words(int ranks, const std::vector<std::string
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
-  ::setenv(started_variable, "1", 1);
+  ::setenv(started_variable, std::to_string(parent).c_str(), 1);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(128 + SIGTERM);
@@ -113,7 +114,8 @@ class BlockedSignals {
  public:
   BlockedSignals() {
     ::sigemptyset(&waited_);
-    for (const int number : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&waited_, number);
+    for (const int number : {SIGINT, SIGTERM, SIGCHLD, failure_signal})
+      ::sigaddset(&waited_, number);
     ::sigprocmask(SIG_BLOCK, &waited_, &before_);
   }
   BlockedSignals(const BlockedSignals&) = delete;
@@ -121,7 +123,7 @@ class BlockedSignals {
   ~BlockedSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
   const sigset_t& before() const { return before_; }
-  int wait() const { return ::sigwaitinfo(&waited_, nullptr); }
+  int wait(siginfo_t& facts) const { return ::sigwaitinfo(&waited_, &facts); }
 
  private:
   sigset_t waited_{}, before_{};
@@ -139,12 +141,18 @@ int start_local_ranks(int ranks, const std::vector<std::string>& command) {
   require(launcher >= 0, ErrorKind::resource, "cannot start another process: {}",
           std::strerror(errno));
   if (launcher == 0) become(words, parent, signals.before());
-  int asked_to_stop = 0;
+  int asked_to_stop = 0, told = 0;
   while (true) {
-    const int number = signals.wait();
+    siginfo_t facts{};
+    const int number = signals.wait(facts);
     int status = 0;
-    if (number == SIGCHLD && ::waitpid(launcher, &status, WNOHANG) == launcher)
+    // The launcher's own end may be a signal or a crash when a rank has given up.
+    if (number == failure_signal && facts.si_code == SI_QUEUE && told == 0)
+      told = facts.si_value.sival_int;
+    if (number == SIGCHLD && ::waitpid(launcher, &status, WNOHANG) == launcher) {
+      if (told != 0) return told;
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
     if (number != SIGINT && number != SIGTERM) continue;
     ++asked_to_stop;
     if (asked_to_stop >= 3)

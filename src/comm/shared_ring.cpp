@@ -9,15 +9,24 @@ namespace rankine {
 
 bool SharedRingLink::sent() {
   while (left_to_send_ > 0) {
-    const uint64_t number = out_.written.load(std::memory_order_relaxed);
-    if (number - out_.read.load(std::memory_order_acquire) == slots_) return false;
+    std::byte* to = room();
+    if (to == nullptr) return false;
     const size_t count = std::min(left_to_send_, piece_bytes());
-    copy_through_caches(slot(out_, number), data_, count);
-    out_.written.store(number + 1, std::memory_order_release);
+    copy_through_caches(to, data_, count);
+    publish();
     data_ += count;
     left_to_send_ -= count;
   }
   return true;
+}
+
+std::byte* SharedRingLink::room() {
+  const uint64_t number = out_.written.load(std::memory_order_relaxed);
+  return number - out_.read.load(std::memory_order_acquire) < slots_ ? slot(out_, number) : nullptr;
+}
+
+void SharedRingLink::publish() {
+  out_.written.store(out_.written.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 void SharedRingLink::expect_message(size_t) {}

@@ -25,6 +25,8 @@ class SharedRingLink final : public Link {
       : Link(piece_bytes), out_(out), in_(in), slots_(slots) {}
 
   bool sent() override;
+  std::byte* room() override;
+  void publish() override;
   void expect_message(size_t bytes) override;
   const std::byte* arrived() override;
   void consume() override;

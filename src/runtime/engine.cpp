@@ -51,7 +51,11 @@ ModelPart model_part(const ModelConfig& config, const StepSetup& step, int pipel
     if (rank_of_stage[stage] == pipeline_rank) part.stages.push_back({first, count});
     first += count;
   }
-  part.tied_copy = config.tied && (step.strict || rank_of_stage.front() != rank_of_stage.back());
+  // Gradients that leave after every micro-batch must not meet those of another one, which they
+  // would where a pipeline brings its head's and its embedding's backward apart.
+  const bool apart = layers.size() > 1 && reduces_every_micro(step.zero);
+  part.tied_copy = config.tied &&
+                   (step.strict || apart || rank_of_stage.front() != rank_of_stage.back());
   return part;
 }
 

@@ -28,8 +28,9 @@ bool computes(ActionKind kind);  // F, B, I or W
 
 // Starting never blocks. What waits: F, B, I and W for the parameters they read (GATHER, REFRESH of
 // their blocks); F for its RECV_F, B and I for their RECV_B; B and W for the REDUCE that still
-// reads the gradients they write; U for every REDUCE and every send; RELEASE for nothing. waits()
-// in schedule/waits.h says it for each action of a program.
+// reads the gradients they write; F, B and I for the send that still reads the memory they take
+// over; U for every REDUCE and every send; RELEASE for nothing. waits() in schedule/waits.h says it
+// for each action of a program.
 struct Action {
   static constexpr int none = -1;
   int stage = 0;  // of the whole pipeline

@@ -46,10 +46,9 @@ std::vector<Stay> gradient_stays(const Program& program, const std::vector<Block
 
 // Bytes of one micro-batch in one block; no stay has 0 bytes.
 struct ActivationBytes {
-  int64_t input = 0;  // of what it reads, and of the gradient of it
-  int64_t saved = 0;  // for its backward, beside the input
-  int64_t output =
-      0;  // of what it hands on, and of the gradient it gets back; a stage's last block
+  int64_t input = 0;    // of what it reads, and of the gradient of it
+  int64_t saved = 0;    // for its backward, beside the input
+  int64_t output = 0;   // of what a stage's last block hands on, and of the gradient it gets back
   int64_t pending = 0;  // between its I and its W, or within its B
 };
 

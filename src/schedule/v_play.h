@@ -61,11 +61,11 @@ inline bool goes_forward(VWay way) {
   return way == VWay::forward_down || way == VWay::forward_up;
 }
 
-// Each makes programs without U in which never more than 2 ranks stages of micro-batches are
-// between F and W on one rank. Rank by rank, whoever can act first acts: always succeeds.
+// Both plan so that never more than limit() stages of micro-batches are between F and W on a rank.
+// Rank by rank, whoever can act first acts; always comes to an end.
 VPlay play_v_greedily(int ranks, int micros, const ComputationSeconds& seconds);
-// In rounds of one I and one F on every rank, after the paper's own heuristic; empty where that
-// gets stuck.
+// In rounds of one I and one F on every rank, as the paper's heuristic does; the plans that do not
+// get stuck.
 std::vector<VPlay> play_v_in_rounds(int ranks, int micros, const ComputationSeconds& seconds);
 
 }  // namespace rankine

@@ -10,7 +10,7 @@ namespace {
 
 using enum VWay;
 
-// Whether the other computations of a wait are W, and how short a wait still takes one.
+// A wait of `shortest_wait` or more takes a W.
 class Greedy {
  public:
   Greedy(VPlay play, double shortest_wait) : play_(std::move(play)), shortest_wait_(shortest_wait) {

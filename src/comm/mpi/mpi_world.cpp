@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "comm/group.h"
+#include "comm/launcher_processes.h"
 #include "comm/mpi/mpi_link.h"
 #include "comm/shared_memory.h"
 #include "comm/shared_ring.h"
@@ -62,6 +63,8 @@ MpiWorld::MpiWorld(const WorldSettings& settings) : settings_(settings) {
   // Settings that keep oversubscribed ranks and plain TCP from collapsing; the user's own win.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_tcp_flags", "1", 0);
+  // It warns of processes forked beside it; abort() forks one that leaves MPI alone.
+  setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   int provided = 0;
@@ -193,9 +196,13 @@ std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
 }
 
 void MpiWorld::abort(const std::string&, int exit_code) {
-  // MPI_Abort itself may hang when the network is cut.
+  tell_starter(exit_code);
+  // MPI_Abort may hang when the network is cut, and the launcher with it. A rank that left before
+  // it could make it crash.
+  constexpr int grace = 5;
+  end_launcher_after(std::chrono::seconds(grace));
   std::thread([exit_code] {
-    sleep(3);
+    sleep(grace + 1);
     _exit(exit_code);
   }).detach();
   MPI_Abort(MPI_COMM_WORLD, exit_code);

@@ -47,17 +47,23 @@ Case random_case(unsigned seed) {
   for (BlockTraits& block : c.blocks) {
     block.parameter_elements = 1 + static_cast<int64_t>(rng() % 100);
     block.backward_reads_parameters = rng() % 3 != 0;
-    block.forward_adds_gradients = rng() % 4 == 0;
+    block.forward_reads_parameters = rng() % 4 != 0;
+    block.splits_backward = rng() % 4 != 0;
     c.bytes.push_back(4 * block.parameter_elements);
   }
   if (c.blocks.size() > 1 && rng() % 2 == 0) c.blocks.back().tied = 0;
   const int micros = 1 + static_cast<int>(rng() % 5), warm = static_cast<int>(rng() % 3);
-  for (int micro = 0; micro < micros + warm; ++micro) {
+  const bool split = rng() % 2 == 0;
+  const int late = split ? static_cast<int>(rng() % 3) : 0;
+  const ActionKind backward = split ? ActionKind::backward_input : ActionKind::backward;
+  for (int micro = 0; micro < micros + warm + late; ++micro) {
     if (micro < micros) c.program.push_back({0, ActionKind::forward, micro});
-    if (micro >= warm) c.program.push_back({0, ActionKind::backward, micro - warm});
+    if (micro >= warm && micro < micros + warm) c.program.push_back({0, backward, micro - warm});
+    if (split && micro >= warm + late)
+      c.program.push_back({0, ActionKind::backward_weight, micro - warm - late});
   }
   c.program.push_back({0, ActionKind::update});
-  c.program = expand_blocks(c.program, static_cast<int>(c.blocks.size()));
+  c.program = expand_blocks(c.program, {{0, 0, static_cast<int>(c.blocks.size())}}, c.blocks);
   c.program = add_reduces(
       c.program, c.blocks,
       {.every_micro = rng() % 4 != 0, .bucket_elements = static_cast<int64_t>(rng() % 200)});
@@ -121,8 +127,8 @@ TEST(Lifetimes, MemoryIsTakenOverOnlyOnceReduced) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     const Case c = random_case(seed);
     RankProgram rank{.place = {}, .program = c.program, .blocks = c.blocks};
-    rank.gradients = gradient_stays(c.program, c.blocks, c.bytes, c.linger);
-    place(rank.gradients);
+    rank.stays.gradients = gradient_stays(c.program, c.blocks, c.bytes, c.linger);
+    place(rank.stays.gradients);
     const CostTable cost{.seconds =
                              [&](int, const Action& action) {
                                return action.kind == ActionKind::reduce ? seed % 7 : 1.0;
@@ -133,8 +139,8 @@ TEST(Lifetimes, MemoryIsTakenOverOnlyOnceReduced) {
       return *std::find_if(entries.begin(), entries.end(),
                            [&](const TimelineEntry& e) { return e.index == index; });
     };
-    for (const Stay& before : rank.gradients)
-      for (const Stay& after : rank.gradients) {
+    for (const Stay& before : rank.stays.gradients)
+      for (const Stay& after : rank.stays.gradients) {
         if (after.first <= before.last || !share_memory(before, after)) continue;
         int reduce = before.first;
         while (c.program[static_cast<size_t>(reduce)].kind != ActionKind::reduce ||

@@ -20,12 +20,16 @@ struct Case {
   std::string text;  // for failures
 };
 
-// Micro-batches in an order a pipeline could ask for: `warm` forwards ahead.
-Program staggered(int micros, int warm) {
+// Micro-batches in an order a pipeline could ask for: `warm` forwards ahead, and, where `late` is
+// not negative, W that many micro-batches behind I.
+Program staggered(int micros, int warm, int late) {
+  const ActionKind backward = late < 0 ? ActionKind::backward : ActionKind::backward_input;
   Program program;
-  for (int micro = 0; micro < micros + warm; ++micro) {
+  for (int micro = 0; micro < micros + warm + std::max(late, 0); ++micro) {
     if (micro < micros) program.push_back({0, ActionKind::forward, micro});
-    if (micro >= warm) program.push_back({0, ActionKind::backward, micro - warm});
+    if (micro >= warm && micro < micros + warm) program.push_back({0, backward, micro - warm});
+    if (late >= 0 && micro >= warm + late)
+      program.push_back({0, ActionKind::backward_weight, micro - warm - late});
   }
   program.push_back({0, ActionKind::update});
   return program;
@@ -38,7 +42,8 @@ Case random_case(unsigned seed) {
   for (BlockTraits& block : c.blocks) {
     block.parameter_elements = rng() % 6 == 0 ? 0 : 1 + static_cast<int64_t>(rng() % 100);
     block.backward_reads_parameters = rng() % 3 != 0;
-    block.forward_adds_gradients = rng() % 4 == 0;
+    block.forward_reads_parameters = rng() % 4 != 0;
+    block.splits_backward = rng() % 4 != 0;
   }
   if (c.blocks.size() > 1 && rng() % 2 == 0 && c.blocks[0].parameter_elements > 0)
     c.blocks.back().tied = 0;
@@ -47,10 +52,11 @@ Case random_case(unsigned seed) {
               .bucket_elements = rng() % 2 == 0 ? 0 : static_cast<int64_t>(rng() % 300)};
   c.gathers = rng() % 2 == 0;
   c.refreshes = !c.gathers && rng() % 2 == 0;
-  c.computations = expand_blocks(staggered(c.micros, static_cast<int>(rng() % 4)),
-                                 static_cast<int>(c.blocks.size()));
+  const int warm = static_cast<int>(rng() % 4), late = static_cast<int>(rng() % 4) - 1;
+  c.computations = expand_blocks(staggered(c.micros, warm, late),
+                                 {{0, 0, static_cast<int>(c.blocks.size())}}, c.blocks);
   c.program = add_reduces(c.computations, c.blocks, c.reduce);
-  if (c.gathers) c.program = add_gathers(c.program, c.blocks);
+  if (c.gathers) c.program = add_gathers(c.program, c.blocks, 2);
   if (c.refreshes) c.program = add_refreshes(c.program, c.blocks);
   c.text = fmt::format("seed {}: {}", seed, to_string(c.program));
   return c;
@@ -111,8 +117,7 @@ TEST(Passes, GathersArriveBeforeTheComputationBeforeTheirUse) {
       int distance = 0;  // computations from the GATHER to the first that reads it
       bool read = false;
       for (size_t k = i + 1; k < c.program.size() && !read; ++k) {
-        const ActionKind kind = c.program[k].kind;
-        if (kind != ActionKind::forward && kind != ActionKind::backward) continue;
+        if (!computes(c.program[k].kind)) continue;
         const std::vector<int> reads = parameters_read(c.program[k], c.blocks);
         read = std::find(reads.begin(), reads.end(), c.program[i].block) != reads.end();
         ++distance;

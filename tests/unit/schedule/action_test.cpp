@@ -21,6 +21,10 @@ TEST(Action, EveryKindPrintsAndParsesBack) {
       {"1F3.12", {1, ActionKind::forward, 3, 12}},
       {"0B3", {0, ActionKind::backward, 3}},
       {"0B3.0", {0, ActionKind::backward, 3, 0}},
+      {"5I3", {5, ActionKind::backward_input, 3}},
+      {"5I3.7", {5, ActionKind::backward_input, 3, 7}},
+      {"5W3", {5, ActionKind::backward_weight, 3}},
+      {"5W3.7", {5, ActionKind::backward_weight, 3, 7}},
       {"2U", {2, ActionKind::update}},
       {"0GATHER.2", {0, ActionKind::gather, Action::none, 2}},
       {"0RELEASE.2", {0, ActionKind::release, Action::none, 2}},
@@ -71,6 +75,17 @@ TEST(Action, AccumulationHoldsOneMicroBatch) {
   }
   EXPECT_EQ(peak_in_flight(parse_program("0F0 0F1 0F2 0B2 0B1 0B0 0U")), 3);
   EXPECT_EQ(peak_in_flight(parse_program("0F0.0 0F0.1 0F1.0 0B0.1 0B0.0 0F1.1 0B1.1 0B1.0 0U")), 2);
+}
+
+TEST(Action, InFlightUntilTheLastBackwardAction) {
+  EXPECT_EQ(peak_in_flight(parse_program("0F0 0I0 0F1 0I1 0W0 0W1 0U")), 2);
+  EXPECT_EQ(peak_in_flight(parse_program("0F0 0I0 0W0 0F1 0I1 0W1 0U")), 1);
+  EXPECT_EQ(peak_in_flight(parse_program("0F0.0 0F0.1 0B0.1 0I0.0 0F1.0 0W0.0")), 2);
+  const Program two = parse_program("0F0 3F0 0F1 3B0 0B0 3F1 3B1 0B1 0U");
+  EXPECT_EQ(peak_in_flight(two, 0), 2);
+  EXPECT_EQ(peak_in_flight(two, 3), 1);
+  EXPECT_EQ(peak_in_flight(two, 1), 0);
+  EXPECT_EQ(peak_in_flight(two), 3);
 }
 
 TEST(Action, EveryMutationOfAProgramIsReported) {

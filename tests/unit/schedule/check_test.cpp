@@ -41,6 +41,7 @@ TEST(Check, BlocksComeInOrder) {
            {"0F0.0 0B0.1 0F0.1 0B0.0 0U", "action 1 (0B0.1)"},
            {"0F0.0 0F0.1 0B0.1 0U", "micro-batch 0 is never finished"},
            {"0F0 0B0.0 0U", "action 0 (0F0) names no block"},
+           {"0F0.1 0B0.1 0U", "the blocks of stage 0 begin with 1 where 0 is the next"},
            {"0F0.0 0B0.0", "the update is missing"}},
           1);
 }
@@ -76,24 +77,56 @@ TEST(Check, TransfersSurroundComputations) {
   compare({{"0F0 0SEND_F0 0F1 0RECV_B0 0B0 0B1 0U", "stage 0 has 1 like"}}, 2);
 }
 
+TEST(Check, SplitBackwardsAreComplete) {
+  compare({{"0F0 0I0 0W0 0U", ""},
+           {"0F0 0I0 0U", "micro-batch 0 is never finished on stage 0"},
+           {"0F0 0B0 0W0 0U", "action 2 (0W0) has no backward of its input before it"},
+           {"0F0 0W0 0I0 0U", "action 1 (0W0) has no backward of its input before it"},
+           {"0F0 0I0 0B0 0W0 0U", "action 2 (0B0) has no forward before it, or repeats"},
+           {"0F0 0I0 0I0 0W0 0U", "action 2 (0I0)"},
+           {"0F0 0I0 0W0 0W0 0U", "action 3 (0W0)"},
+           {"0F0 0I0 0REDUCE0.0 0W0 0U", "action 2 (0REDUCE0.0) comes before the backward"},
+           {"0F0.0 0F0.1 0I0.1 0I0.0 0W0.1 0W0.0 0U", ""},
+           {"0F0.0 0F0.1 0I0.1 0W0.1 0I0.0 0W0.0 0U", ""},
+           {"0F0.0 0F0.1 0B0.1 0I0.0 0W0.0 0REDUCE0.0 0U", ""},
+           {"0F0.0 0F0.1 0I0.1 0I0.0 0W0.0 0W0.1 0U", "action 4 (0W0.0)"},
+           {"0F0.0 0F0.1 0I0.1 0I0.0 0REDUCE0.1 0W0.1 0W0.0 0U", "action 4 (0REDUCE0.1)"},
+           {"1RECV_F0 1F0 1I0 1SEND_F0 1RECV_B0 1SEND_B0 1W0 1U", "comes after the backward"}},
+          1);
+}
+
 TEST(Check, SeveralStagesOfARankAreEachComplete) {
-  compare({{"0F0 2F0 2B0 0B0 0U", ""}, {"0F0 2F0 2B0 0U", "never finished on stage 0"}}, 1);
+  compare(
+      {{"0F0 2F0 2B0 0B0 0U", ""},
+       {"0F0 2F0 2B0 0U", "never finished on stage 0"},
+       {"0F0.0 2F0.1 2F0.2 2B0.2 2B0.1 0B0.0 2REDUCE0.2 0REDUCE0.0 0U 0REFRESH.0 2REFRESH.1", ""},
+       {"0F0.0 2F0.1 2B0.1 0B0.0 0U 2REFRESH.0", "names a block out of range"},
+       {"0F0.0 2F0.0 2B0.0 0B0.0 0U", "the blocks of stage 2 begin with 0 where 1 is the next"},
+       {"0F0.1 2F0.0 2B0.0 0B0.1 0U", "the blocks of stage 0 begin with 1 where 0 is the next"},
+       {"0F0.0 0F0.1 2F0.3 2B0.3 0B0.1 0B0.0 0U", "the blocks of stage 2 begin with 3"},
+       {"0F0.0 2F0.1 2B0.1 2REDUCE0.1 2REDUCE0.0 0B0.0 0U", "names a block out of range"}},
+      1);
 }
 
 // A tied head (block 1) over an embedding (block 0) whose backward reads nothing.
 const std::vector<BlockTraits> tied = {
     {.parameter_elements = 8, .backward_reads_parameters = false},
-    {.parameter_elements = 2, .tied = 0}};
+    {.parameter_elements = 2,
+     .tied = 0,
+     .forward_reads_parameters = false,
+     .splits_backward = false}};
 
 TEST(Check, WhatIsReadIsGathered) {
   compare({{"0F0.0 0F0.1 0B0.1 0B0.0 0U", ""},
-           {"0GATHER.0 0F0.0 0GATHER.1 0F0.1 0RELEASE.0 0B0.1 0RELEASE.1 0B0.0 0U", ""},
+           {"0GATHER.0 0F0.0 0GATHER.1 0F0.1 0B0.1 0RELEASE.1 0RELEASE.0 0B0.0 0U", ""},
            {"0GATHER.0 0F0.0 0RELEASE.0 0GATHER.1 0F0.1 0B0.1 0RELEASE.1 0B0.0 0U",
-            "action 4 (0F0.1) reads parameters of block 0 that are not gathered"},
-           {"0GATHER.0 0F0.0 0GATHER.1 0F0.1 0RELEASE.0 0RELEASE.1 0B0.1 0B0.0 0U",
-            "action 6 (0B0.1) reads parameters of block 1"},
+            "action 5 (0B0.1) reads parameters of block 0 that are not gathered"},
+           {"0GATHER.0 0F0.0 0F0.1 0B0.1 0RELEASE.0 0B0.0 0U",
+            "action 3 (0B0.1) reads parameters of block 1"},
+           {"0F0.0 0F0.1 0I0.1 0W0.1 0B0.0 0U",
+            "action 2 (0I0.1) is of a block that does not split its backward"},
            {"0GATHER.0 0F0 0B0 0RELEASE.0 0U", "whole stages"},
-           {"0F0.0 0B0.0 0U", "it names 1 blocks, the stage has 2"}},
+           {"0F0.0 0B0.0 0U", "it names 1 blocks, the rank has 2"}},
           1, tied);
 }
 

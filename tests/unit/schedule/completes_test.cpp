@@ -70,6 +70,11 @@ TEST(Completes, TransfersThatNobodyMeetsAreNamed) {
   expect_parts(fault({stage(0, "0F0"), stage(1, "0F0")}), {"stage 0 is computed by rank 0 and"});
 }
 
+TEST(Completes, ARankSendsNothingToItself) {
+  expect_parts(fault({stage(0, "0F0 0SEND_F0 1RECV_F0 1F0 1B0 1SEND_B0 0RECV_B0 0B0 0U")}),
+               {"action 1 (0SEND_F0)", "the rank holds both stages"});
+}
+
 TEST(Completes, CollectivesThatDifferAreNamedWithBothSides) {
   const char* good = "0F0.0 0F0.1 0B0.1 0REDUCE0.1 0B0.0 0REDUCE0.0 0U";
   EXPECT_EQ(fault({replica(0, good), replica(1, good)}), "");

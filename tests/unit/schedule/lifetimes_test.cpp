@@ -51,23 +51,31 @@ TEST(Lifetimes, GradientsStayUntilTheirReductionHadTime) {
 }
 
 TEST(Lifetimes, GradientsStayFromTheirFirstUse) {
-  std::vector<BlockTraits> tied = plain, eager = plain;
+  std::vector<BlockTraits> tied = plain;
   tied[1].tied = 0;
-  eager[1].forward_adds_gradients = true;
   EXPECT_EQ(spans(gradient_stays(parse_program(two), tied, {1, 1}, 1)),
-            (std::vector<Span>{{0, 1, 6}, {1, 2, 4}, {0, 7, 12}, {1, 8, 10}}));
-  EXPECT_EQ(spans(gradient_stays(parse_program(two), eager, {1, 1}, 1)),
-            (std::vector<Span>{{1, 1, 4}, {0, 4, 6}, {1, 7, 10}, {0, 10, 12}}));
+            (std::vector<Span>{{1, 2, 4}, {0, 2, 6}, {1, 8, 10}, {0, 8, 12}}));
+}
+
+TEST(Lifetimes, GradientsAreWrittenByTheWeightBackward) {
+  const Program program =
+      parse_program("0F0.0 0I0.0 0F1.0 0I1.0 0W0.0 0REDUCE0.0 0W1.0 0REDUCE1.0 0U");
+  EXPECT_EQ(spans(gradient_stays(program, {plain[0]}, {1}, 1)),
+            (std::vector<Span>{{0, 4, 5}, {0, 6, 8}}));
 }
 
 TEST(Lifetimes, GradientsOfSeveralMicroBatchesInFlightShareAStay) {
   std::vector<BlockTraits> tied = plain;
-  tied[1].tied = 0;
-  const Program program = add_reduces(expand_blocks(parse_program("0F0 0F1 0B0 0B1 0U"), 2), tied,
-                                      {.every_micro = true});
-  // The head's second forward (3) adds to the embedding's matrix before its first reduction (7).
+  tied[1] = {.parameter_elements = 1, .tied = 0, .splits_backward = false};
+  const Program program =
+      add_reduces(expand_blocks(parse_program("0F0 0F1 0I0 0I1 0W0 0W1 0U"), {{0, 0, 2}}, tied),
+                  tied, {.every_micro = true});
+  EXPECT_EQ(to_string(program),
+            "0F0.0 0F0.1 0F1.0 0F1.1 0B0.1 0REDUCE0.1 0I0.0 0B1.1 0REDUCE1.1 0I1.0 0W0.0 "
+            "0REDUCE0.0 0W1.0 0REDUCE1.0 0U");
+  // The head's second B (7) adds to the embedding's matrix before its first reduction (11).
   EXPECT_EQ(spans(gradient_stays(program, tied, {1, 1}, 0)),
-            (std::vector<Span>{{0, 1, 7}, {1, 4, 5}, {1, 8, 9}, {0, 10, 11}}));
+            (std::vector<Span>{{1, 4, 5}, {0, 4, 11}, {1, 7, 8}, {0, 12, 13}}));
 }
 
 TEST(Lifetimes, GradientsThatAreNeverReducedStayUntilTheUpdate) {

@@ -77,11 +77,11 @@ TEST(Simulate, GathersHideBehindTheComputationBefore) {
 }
 
 TEST(Simulate, TiedParametersAreWaitedForWhereTraitsSaySo) {
-  RankProgram rank{{}, parse_program("0GATHER.1 0GATHER.0 0F0.1")};
-  const CostTable cost = costs({{Kind::gather, 2}, {Kind::forward, 1}});
-  EXPECT_EQ(drawn(simulate({rank}, cost).ranks[0].compute), "0F0.1[2-3]");
+  RankProgram rank{{}, parse_program("0GATHER.1 0GATHER.0 0B0.1")};
+  const CostTable cost = costs({{Kind::gather, 2}, {Kind::backward, 1}});
+  EXPECT_EQ(drawn(simulate({rank}, cost).ranks[0].compute), "0B0.1[2-3]");
   rank.blocks = {{.parameter_elements = 1}, {.parameter_elements = 1, .tied = 0}};
-  EXPECT_EQ(drawn(simulate({rank}, cost).ranks[0].compute), "0F0.1[4-5]");
+  EXPECT_EQ(drawn(simulate({rank}, cost).ranks[0].compute), "0B0.1[4-5]");
 }
 
 TEST(Simulate, SharedGradientMemoryIsWaitedFor) {
@@ -89,8 +89,8 @@ TEST(Simulate, SharedGradientMemoryIsWaitedFor) {
   const CostTable cost = costs({{Kind::backward, 1}, {Kind::reduce, 5}});
   EXPECT_DOUBLE_EQ(simulate({rank}, cost).ranks[0].compute[3].start, 1);
   rank.blocks = {{.parameter_elements = 1}, {.parameter_elements = 1}};
-  rank.gradients = gradient_stays(rank.program, rank.blocks, {64, 64}, 0);
-  place(rank.gradients);
+  rank.stays.gradients = gradient_stays(rank.program, rank.blocks, {64, 64}, 0);
+  place(rank.stays.gradients);
   EXPECT_DOUBLE_EQ(simulate({rank}, cost).ranks[0].compute[3].start, 6);
 }
 
@@ -135,36 +135,25 @@ TEST(Simulate, CommunicationThatRunsTogetherCountsOnce) {
   EXPECT_DOUBLE_EQ(played.overlap(1), 0);
 }
 
-std::vector<RankProgram> gpipe(int stages, int micros) {
-  std::vector<RankProgram> ranks;
-  for (int stage = 0; stage < stages; ++stage) {
-    Program program;
-    for (int micro = 0; micro < micros; ++micro) {
-      if (stage > 0) program.push_back({stage, Kind::receive_activation, micro});
-      program.push_back({stage, Kind::forward, micro});
-      if (stage + 1 < stages) program.push_back({stage, Kind::send_activation, micro});
-    }
-    for (int micro = 0; micro < micros; ++micro) {
-      if (stage + 1 < stages) program.push_back({stage, Kind::receive_gradient, micro});
-      program.push_back({stage, Kind::backward, micro});
-      if (stage > 0) program.push_back({stage, Kind::send_gradient, micro});
-    }
-    program.push_back({stage, Kind::update});
-    ranks.push_back({{.pipeline = stage}, program});
-  }
-  return ranks;
+TEST(Simulate, AReceiveThatTakesMemoryOverHoldsItsRankUp) {
+  std::vector<RankProgram> ranks = {
+      {{.pipeline = 0}, parse_program("0F0.0 0SEND_F0 0RECV_B0 0F1.0 0SEND_F1 0B0.0 0U")},
+      {{.pipeline = 1}, parse_program("1RECV_F0 1RECV_F1 1F0.0 1B0.0 1SEND_B0 1F1.0 1U")}};
+  const CostTable cost = costs({{Kind::forward, 1}, {Kind::send_activation, 3}});
+  EXPECT_EQ(drawn(simulate(ranks, cost).ranks[0].compute),
+            "0F0.0[0-1] 0F1.0[1-2] 0B0.0[5-5] 0U[7-7]");
+  ranks[0].stays.passing = {{0, 0, 1, 64, 0, 0, StayKind::output},
+                            {0, 2, 5, 64, 0, 0, StayKind::output_gradient}};
+  EXPECT_EQ(drawn(simulate(ranks, cost).ranks[0].compute),
+            "0F0.0[0-1] 0F1.0[4-5] 0B0.0[5-5] 0U[8-8]");
 }
 
-TEST(Simulate, BubbleOfGPipe) {
-  for (int p = 1; p <= 5; ++p)
-    for (int m = 1; m <= 6; ++m) {
-      const std::vector<RankProgram> ranks = gpipe(p, m);
-      for (const RankProgram& rank : ranks) EXPECT_NO_THROW(check(rank.program, m));
-      const Simulation played = simulate(ranks, costs({{Kind::forward, 1}, {Kind::backward, 2}}));
-      EXPECT_NEAR(played.seconds, 3.0 * (m + p - 1), 1e-9) << p << " stages, " << m;
-      EXPECT_NEAR(played.bubble(), static_cast<double>(p - 1) / (m + p - 1), 1e-9)
-          << p << " stages, " << m;
-    }
+TEST(Simulate, EachHalfOfABackwardCostsItsOwn) {
+  const Simulation played =
+      simulate({{{}, parse_program("0F0 0I0 0W0 0U")}},
+               costs({{Kind::forward, 1}, {Kind::backward_input, 2}, {Kind::backward_weight, 4}}));
+  EXPECT_EQ(drawn(played.ranks[0].compute), "0F0[0-1] 0I0[1-3] 0W0[3-7] 0U[7-7]");
+  EXPECT_DOUBLE_EQ(played.bubble(), 0);
 }
 
 TEST(Simulate, MemoryFollowsTheActions) {

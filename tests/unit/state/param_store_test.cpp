@@ -18,7 +18,7 @@ struct Store {
         model(config),
         alone(make_self_world()->group({0})),
         store(model.describe(*ops, {1, 4}, compute), {.compute = compute, .purpose = purpose},
-              *alone) {
+              StateRanks{*alone}) {
     store.add_to(plan);
     arena = std::make_unique<Arena>(plan, Tier::device);
     store.bind(*arena, *ops);
