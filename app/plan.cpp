@@ -22,13 +22,13 @@ struct PlanOptions {
   int64_t accumulation = 1;
   int64_t micro_batch_size = 1, seq_length = 0;
   bool print_program = false;
-  ParallelOptions parallel;
+  ParallelOptions parallel{.data_parallel = 1};
   double rank_flops = 0, memory_bandwidth = 0;
   uint64_t link_bandwidth = 0;
   std::optional<DType> precision;  // none: as the ZeRO paper counts
   std::filesystem::path json;
 
-  int64_t data_degree() const { return std::max<int64_t>(1, parallel.data_parallel); }
+  int64_t data_degree() const { return parallel.data_parallel; }
   MeshShape mesh() const {
     return mesh_of(parallel, static_cast<int>(data_degree() * parallel.tensor_parallel *
                                               parallel.pipeline_parallel));
@@ -316,6 +316,8 @@ int run_plan(const Arguments& arguments) {
                                "Says what a layout needs before anything is started."));
     return 0;
   }
+  require(o.parallel.data_parallel > 0, ErrorKind::usage,
+          "--data-parallel 0: a plan is for a stated number of ranks, 1 or more");
   const int64_t parameters = planned_parameters(o);
   const StateWidths widths = o.precision ? state_widths(*o.precision) : StateWidths{};
   const std::vector<StagePlan> plans = stage_plans(parameters, o, widths);

@@ -38,7 +38,7 @@ struct ParallelOptions {
   bool sequence_parallel = false;
   std::string schedule = "1f1b";  // a name or a file
   int64_t virtual_stages = 0;     // per rank; 0: what the schedule needs at least
-  std::string stage_layers;       // "5,6,6,5"; empty: balanced
+  std::string stage_layers = {};  // "5,6,6,5"; empty: balanced
   std::string mesh_order = "pipeline,data,tensor";
   int64_t gather_window = 2;  // computations over which gathered parameters stay
   int64_t zero = 0;

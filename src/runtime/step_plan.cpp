@@ -105,23 +105,23 @@ StepPlan::StepPlan(const Request& request, std::span<const BlockDescription> blo
     : stages(own_stages(request, static_cast<int>(blocks.size()))),
       rank_of_stage(request.schedule.rank_of_stage),
       traits(traits_of(blocks, layout)) {
-  if (!request.training) return;
   std::vector<int64_t> parameter_bytes, gradient_sizes;
   for (const BlockTraits& block : traits) {
     parameter_bytes.push_back(block.parameter_elements * dtype_bytes(request.compute));
     gradient_sizes.push_back(block.parameter_elements * 4);
   }
   const auto rank = static_cast<size_t>(request.pipeline_rank);
-  program = expand_blocks(request.schedule.ranks[rank], stages, traits);
-  program = add_transfers(program, request.schedule, request.pipeline_rank);
-  program = add_reduces(
-      program, traits,
-      {.every_micro = request.every_micro, .bucket_elements = request.bucket_bytes / 4});
   const Schedule forwards = forward_schedule(request.schedule);
   std::vector<BlockTraits> evaluating = traits;
   for (BlockTraits& block : evaluating) block.forward_reads_parameters = true;
   evaluation = add_transfers(expand_blocks(forwards.ranks[rank], stages, evaluating), forwards,
                              request.pipeline_rank);
+  if (!request.training) return;
+  program = expand_blocks(request.schedule.ranks[rank], stages, traits);
+  program = add_transfers(program, request.schedule, request.pipeline_rank);
+  program = add_reduces(
+      program, traits,
+      {.every_micro = request.every_micro, .bucket_elements = request.bucket_bytes / 4});
   if (gathers_per_use(request.zero)) {
     program = add_gathers(program, traits, request.gather_window);
     evaluation = add_gathers(evaluation, evaluating, request.gather_window);
