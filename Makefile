@@ -2,7 +2,7 @@
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build test test-sanitizers test-launchers demo bench lint format fuzz clean
+.PHONY: all setup build test test-slow test-sanitizers test-launchers demo bench lint format fuzz clean
 
 all: build
 
@@ -13,11 +13,17 @@ build: setup
 	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target rankine
 
-# All tests of the release build.
+# All tests of the release build but the slow ones.
 test: setup
 	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
-	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure -LE slow
+
+# The whole table of layouts.
+test-slow: setup
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target slow_ranks
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure -L slow
 
 # Unit and property tests under AddressSanitizer + UBSan, then under ThreadSanitizer.
 test-sanitizers: setup

@@ -38,6 +38,11 @@ OptionTable declare(BenchOptions& o) {
               "measure collectives of these sizes between --ranks instead of training steps, "
               "against copying as many bytes",
               "SIZE");
+  table.heading("Disk");
+  table.path({"disk"}, &o.disk,
+             "measure direct reading and writing in this folder instead of training steps, against "
+             "fio where that is installed");
+  table.bytes({"disk-size"}, &o.disk_bytes, "bytes of the file it makes there");
   return table;
 }
 
@@ -124,6 +129,33 @@ Json bench_collectives(const BenchOptions& o, const Rank& rank) {
   return json;
 }
 
+// Prints and notes the rates of the disk tier.
+Json bench_disk(const BenchOptions& o) {
+  const DiskFigures f = measure_disk(o.disk, o.disk_bytes);
+  fmt::print("disk       {} in '{}', {}, {}\n", format_bytes(f.bytes), o.disk.string(), f.engine,
+             f.direct ? "direct" : "through the page cache");
+  Json json = {{"bytes", f.bytes}, {"engine", f.engine}, {"direct", f.direct}};
+  for (const auto& [name, way] : {std::pair("write", f.write), std::pair("read", f.read)}) {
+    json[name] = {{"bytes_per_second", way.bytes_per_second}};
+    if (f.fio_engine.empty()) {
+      fmt::print("{:<10} {:.3f} GB/s\n", name, way.bytes_per_second / 1e9);
+      continue;
+    }
+    fmt::print("{:<10} {:.3f} GB/s | fio ({}) {:.3f} GB/s | {:.0f} % of fio\n", name,
+               way.bytes_per_second / 1e9, f.fio_engine, way.fio_bytes_per_second / 1e9,
+               100 * way.share);
+    json[name]["fio_bytes_per_second"] = way.fio_bytes_per_second;
+    json[name]["share_of_fio"] = way.share;
+  }
+  if (f.fio_engine.empty())
+    fmt::print("fio is not installed, so there is nothing to compare with\n");
+  return {{"disk", json}};
+}
+
+void write_json(const BenchOptions& o, const Json& json) {
+  if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
+}
+
 void print_machine(const BenchOptions& o, const ModelConfig& config, const Rank& rank,
                    const Ops& ops, double bandwidth) {
   fmt::print(
@@ -186,6 +218,10 @@ int run_bench(const Arguments& arguments) {
                                "Measures this machine, and a training step against it."));
     return 0;
   }
+  if (!o.disk.empty()) {
+    write_json(o, bench_disk(o));
+    return 0;
+  }
   const std::vector<DType> dtypes = precisions(o.precision);
   const ModelConfig config = open_model(o.model).config;
   for (const std::string& size : o.collectives) parse_bytes(size, "--collectives");
@@ -194,8 +230,7 @@ int run_bench(const Arguments& arguments) {
   return on_ranks(o.parallel, o.threads, "bench", arguments, [&](const Rank& rank) {
     const Json json = o.collectives.empty() ? bench_training(o, config, dtypes, rank)
                                             : bench_collectives(o, rank);
-    if (!o.json.empty() && rank.world.rank() == 0)
-      write_text_atomically(o.json, json.dump(2) + "\n");
+    if (rank.world.rank() == 0) write_json(o, json);
     return 0;
   });
 }

@@ -17,6 +17,8 @@ struct BenchOptions {
   uint64_t memory_limit = 0;
   bool profile = false;
   std::vector<std::string> collectives;  // sizes; when given nothing else is measured
+  std::filesystem::path disk;            // a folder; when given nothing else is measured
+  uint64_t disk_bytes = uint64_t{2} << 30;
   ParallelOptions parallel;
   std::filesystem::path json;
 };
@@ -41,6 +43,19 @@ struct CollectiveFigures {
   double all_reduce_share = 0, reduce_scatter_share = 0, all_gather_share = 0, bf16_speedup = 0;
 };
 CollectiveFigures measure_collectives(uint64_t bytes, const Rank& rank);
+
+// Rates of a TierFile in a folder from end to end against fio's there, in turn with them.
+struct DiskFigures {
+  struct Way {
+    double bytes_per_second = 0, fio_bytes_per_second = 0;  // medians
+    double share = 0;                                       // median of each round's own over fio's
+  };
+  uint64_t bytes = 0;
+  bool direct = false;
+  std::string engine, fio_engine;  // the latter is empty where fio is missing
+  Way write, read;
+};
+DiskFigures measure_disk(const std::filesystem::path& folder, uint64_t bytes);
 
 double median(std::vector<double> values);
 

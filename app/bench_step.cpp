@@ -67,10 +67,11 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
                  .positions = o.seq_length},
                 balanced_step(o.parallel, static_cast<int>(o.accumulation), mesh, config, *ops,
                               {o.micro_batch_size, o.seq_length}));
-  require_memory(engine.plan(),
-                 o.memory_limit > 0 ? o.memory_limit
-                                    : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
-                 "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
+  require_memory(
+      engine.plan(),
+      {.all = o.memory_limit > 0 ? o.memory_limit
+                                 : physical_memory() / static_cast<uint64_t>(rank.local_ranks)},
+      "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
   engine.allocate();
   engine.store().initialise(1);
   Trainer trainer(engine, {{}, 1000, 1, dtype == DType::f16});
@@ -114,6 +115,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   const AdamwFigures adamw = measure_adamw(engine, 9);
   auto most = static_cast<int64_t>(resident);
   ranks.all_reduce({&most, DType::i64, Shape{1}}, Reduction::max, "figures").wait();
+  const MemoryPlan& plan = engine.plan();
   return {median(seconds),
           static_cast<double>(tokens * mesh.data->size()) / median(seconds),
           median(shares),
@@ -121,8 +123,8 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
           median(peaks),
           adamw.bytes,
           adamw.share,
-          engine.arena().peak_bytes(),
-          engine.plan().peak_bytes(Tier::device),
+          engine.arena().peak_bytes() + engine.host_arena().peak_bytes(),
+          plan.peak_bytes(Tier::device) + plan.peak_bytes(Tier::host),
           resident,
           static_cast<uint64_t>(most),
           sent,

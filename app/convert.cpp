@@ -86,7 +86,7 @@ int run_convert(const Arguments& arguments) {
   ExecutorSetup setup = generation_setup(DType::f32, 1);
   setup.cached = false;
   Engine engine(*ops, source.config, setup);
-  require_memory(engine.plan(), o.memory_limit > 0 ? o.memory_limit : physical_memory(),
+  require_memory(engine.plan(), {.all = o.memory_limit > 0 ? o.memory_limit : physical_memory()},
                  "the weights are held once in f32: a machine with more memory is needed");
   engine.allocate();
   load_weights_from(source, engine, log);

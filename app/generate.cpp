@@ -88,7 +88,7 @@ int run_generate(const Arguments& arguments) {
 
   const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
   Engine engine(*ops, source.config, generation_setup(compute_dtype(o.precision, *ops), positions));
-  require_memory(engine.plan(), o.memory_limit > 0 ? o.memory_limit : physical_memory(),
+  require_memory(engine.plan(), {.all = o.memory_limit > 0 ? o.memory_limit : physical_memory()},
                  "choose a smaller --max-tokens or model, or --precision f32 (no second copy)");
   engine.allocate();
   load_weights_from(source, engine, log);

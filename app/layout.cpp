@@ -60,7 +60,8 @@ std::vector<RankBlocks> PlannedLayout::blocks() const {
 uint64_t PlannedLayout::most_bytes() const {
   uint64_t most = 0;
   for (const auto& engine : engines_)
-    most = std::max(most, engine->plan().peak_bytes(Tier::device));
+    most = std::max(
+        most, engine->plan().peak_bytes(Tier::device) + engine->plan().peak_bytes(Tier::host));
   return most;
 }
 

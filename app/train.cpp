@@ -26,24 +26,72 @@ LayoutRequest layout_request(const TrainOptions& o, const ModelConfig& config,
   return {o.parallel, shape, static_cast<int>(micros), config, executor};
 }
 
-// The nearest settings whose plan fits the limit: smaller micro-batches with the same global batch,
-// then also a 16-bit precision.
-std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config, DType dtype,
-                     uint64_t limit, const MeshShape& mesh) {
-  uint64_t least = 0;
+// A change of settings that could make a plan fit.
+struct Remedy {
+  int64_t micro = 0;
+  DType dtype = DType::f32;
+  Recompute recompute = Recompute::none;
+  Offload offload = Offload::none;
+};
+
+std::string_view word_of(Recompute mode) {
+  return mode == Recompute::none ? "none" : mode == Recompute::selective ? "selective" : "full";
+}
+
+// Those that cost least come first: other micro-batches, recomputation, then offloading, alone and
+// together, then also a 16-bit precision.
+std::vector<Remedy> remedies_to_try(const TrainOptions& o, DType dtype) {
+  std::vector<Remedy> out;
   for (const DType candidate : {dtype, DType::bf16})
-    for (int64_t micro = o.run.micro_batch_size / 2; micro > 0; micro /= 2) {
-      const int64_t share = o.run.global_batch_size / mesh.degree_of(Axis::data);
-      if (share % micro != 0) continue;
-      least = PlannedLayout(layout_request(o, config, mesh, training_setup(o, micro, candidate),
-                                           share / micro),
-                            ops)
-                  .most_bytes();
-      if (least <= limit)
-        return fmt::format(
-            "it would fit with --micro-batch-size {} --accumulation {} --precision {}: {}", micro,
-            share / micro, dtype_name(candidate), format_bytes(least));
-    }
+    for (const Offload offload : {o.parallel.offload_optimizer, Offload::host})
+      for (const Recompute recompute : {o.parallel.recompute, Recompute::full})
+        for (int64_t micro = o.run.micro_batch_size; micro > 0; micro /= 2)
+          out.push_back({micro, candidate, recompute,
+                         o.parallel.offload_optimizer == Offload::none
+                             ? offload
+                             : o.parallel.offload_optimizer});
+  return out;
+}
+
+// The share of a step's products that recomputation adds.
+double recomputed_share(const Engine& engine) {
+  double again = 0, all = 0;
+  for (const BlockDescription& block : engine.executor().descriptions()) {
+    again += block.recompute_flops;
+    all += 3 * (block.matmul_flops + block.attention_flops);
+  }
+  return all > 0 ? again / all : 0;
+}
+
+// The nearest settings whose plan keeps to the limits, with what they cost.
+std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config, DType dtype,
+                     const MemoryLimits& limits, const MeshShape& mesh) {
+  uint64_t least = 0;
+  const int64_t share = o.run.global_batch_size / mesh.degree_of(Axis::data);
+  for (const Remedy& remedy : remedies_to_try(o, dtype)) {
+    if (share % remedy.micro != 0) continue;
+    TrainOptions changed = o;
+    changed.parallel.recompute = remedy.recompute;
+    changed.parallel.offload_optimizer = remedy.offload;
+    const PlannedLayout layout(
+        layout_request(changed, config, mesh, training_setup(o, remedy.micro, remedy.dtype),
+                       share / remedy.micro),
+        ops);
+    least = layout.most_bytes();
+    bool fits = true;
+    for (int p = 0; p < mesh.degree_of(Axis::pipeline); ++p)
+      fits = fits && limits.hold(layout.of_stage_rank(p).plan());
+    if (!fits) continue;
+    std::string text =
+        fmt::format("it would fit with --micro-batch-size {} --accumulation {} --precision {}",
+                    remedy.micro, share / remedy.micro, dtype_name(remedy.dtype));
+    if (remedy.recompute != o.parallel.recompute)
+      text += fmt::format(" --recompute {} (about {:.0f} % more products)",
+                          word_of(remedy.recompute), 100 * recomputed_share(layout.of_rank(0)));
+    if (remedy.offload != o.parallel.offload_optimizer)
+      text += " --offload-optimizer host (its traffic through memory at each update)";
+    return text + ": " + format_bytes(least);
+  }
   return fmt::format(
       "no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model{}",
       least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
@@ -159,11 +207,13 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   Engine engine(*ops, config, executor,
                 balanced_step(o.parallel, micros, mesh, config, *ops, executor.shape));
   check_programs(layout, engine, micros, ranks);
-  const uint64_t limit = o.run.memory_limit > 0
-                             ? o.run.memory_limit
-                             : physical_memory() / static_cast<uint64_t>(rank.local_ranks);
-  if (engine.plan().peak_bytes(Tier::device) > limit)
-    require_memory(engine.plan(), limit, remedies(*ops, o, config, dtype, limit, mesh.shape));
+  const MemoryLimits limits{
+      .all = o.run.memory_limit > 0 ? o.run.memory_limit
+                                    : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
+      .device = o.run.device_memory,
+      .host = o.run.host_memory};
+  if (!limits.hold(engine.plan()))
+    require_memory(engine.plan(), limits, remedies(*ops, o, config, dtype, limits, mesh.shape));
 
   o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
@@ -171,10 +221,14 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
   print_opening(log, o, config, data, *ops, dtype);
   print_ranks(log, o, layout, rank.world.description(), machines);
-  log_line(log, "memory    {} planned{}\n{}", format_bytes(engine.plan().peak_bytes(Tier::device)),
-           ranks.size() > 1 ? " for the first rank" : "", to_table(engine.plan(), Tier::device));
+  log_line(
+      log, "memory    {} planned{}\n{}",
+      format_bytes(engine.plan().peak_bytes(Tier::device) + engine.plan().peak_bytes(Tier::host)),
+      ranks.size() > 1 ? " for the first rank" : "", memory_table(engine.plan()));
   const double peak = sum_over(ranks, fastest_product(*ops, dtype, 1).flops);
   engine.allocate();
+  if (const std::string where = engine.store().offload_description(); !where.empty())
+    log_line(log, "offload   optimizer states {}", where);
   Trainer trainer(engine, {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
   const std::string identity = data_identity(data);

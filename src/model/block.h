@@ -36,12 +36,14 @@ struct BlockDescription {
   bool backward_reads_parameters = true;  // its own, in backward_input or backward_weight
   bool splits_backward = true;            // otherwise backward_input leaves nothing to do
   std::vector<TensorSpec> saved;          // from forward to backward_weight; [0] holds the input
+  std::vector<TensorSpec> recomputed;     // behind those: made by forward, and again by recompute
   TensorSpec output;                      // what forward hands on; dtype and shape of its gradient
   std::vector<TensorSpec> pending;        // from backward_input to backward_weight
   std::vector<TensorSpec> forward_scratch, backward_scratch;
   size_t workspace = 0;        // bytes the operations need, Ops::set_workspace
   double matmul_flops = 0;     // of the forward's matrix products; backward does twice as many
   double attention_flops = 0;  // of the forward's causal attention (half of T x T)
+  double recompute_flops = 0;  // of both, in recompute
 };
 
 // Keys and values of one layer for one sequence, [K, P, D] each; `past` tokens are in them.
@@ -57,7 +59,7 @@ struct BlockRun {
   std::span<const Tensor>
       params;                     // one per group of joined parameters, in order; then the tied one
   std::span<const Tensor> grads;  // f32, likewise; empty when nothing is trained
-  std::span<const Tensor> saved, pending, scratch;
+  std::span<const Tensor> saved, pending, scratch;  // saved: with what is recomputed
   TensorRegion region = {};
   Tensor ids, targets;                    // i32 [R]; targets < 0 are ignored
   Tensor rope_table;                      // f32 [P, D]
@@ -76,6 +78,8 @@ class Block {
   // Reads saved[0] (the embedding: ids), writes `y` [own rows, C] (the head: loss), fills
   // saved[1...].
   virtual void forward(const BlockRun& run, Tensor y) const = 0;
+  // Makes the `recomputed` tensors again, the same bits, with forward's scratch.
+  virtual void recompute(const BlockRun&) const {}
   // dx [own rows, C] from dy [own rows, C].
   virtual void backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const = 0;
   // All weight gradients; dy must still hold what backward_input saw.
@@ -86,6 +90,10 @@ class Block {
     backward_weight(run, dy);
   }
 };
+
+// What a layer's forward does not keep for its backward: nothing; attention's output, which is
+// made again from q, k and v; everything but the layer's input.
+enum class Recompute : uint8_t { none, selective, full };
 
 // The blocks that one rank computes, and its part of them.
 struct ModelPart {
@@ -98,6 +106,8 @@ struct ModelPart {
   // A tied head has a token matrix of its own, since the embedding is on another rank or its
   // gradients are to be summed apart.
   bool tied_copy = false;
+  Recompute recompute = Recompute::none;
+  int64_t recompute_layers = -1;  // of each stage, the first so many; -1: all
 };
 
 // `tensor` seen with R = run.shape.rows() rows of `width`; with the rows a rank has outside
@@ -112,7 +122,8 @@ void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site,
 std::vector<ParamSpec> joined_groups(std::span<const ParamSpec> parameters);
 
 std::unique_ptr<Block> make_embedding(const ModelConfig& config, const ModelPart& part);
-std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer, const ModelPart& part);
+std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer, const ModelPart& part,
+                                  Recompute recompute);
 
 // The final norm, the vocabulary product and the cross-entropy. While training everything happens
 // in backward_input, chunk by chunk, so that whole logits never exist: forward() and

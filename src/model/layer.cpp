@@ -6,8 +6,8 @@
 
 namespace rankine {
 
-Layer::Layer(const ModelConfig& config, int64_t layer, const ModelPart& part)
-    : config_(config), layer_(layer), split_(part.split) {
+Layer::Layer(const ModelConfig& config, int64_t layer, const ModelPart& part, Recompute recompute)
+    : config_(config), layer_(layer), split_(part.split), recompute_(recompute) {
   const auto groups = joined_groups(layer_parameters(config, layer, split_));
   const auto index = [&](std::string_view suffix) {
     for (size_t i = 0; i < groups.size(); ++i)
@@ -34,14 +34,15 @@ BlockDescription Layer::describe(const Ops& ops, MicroShape shape, DType dtype) 
   d.name = fmt::format("layers.{}", layer_);
   d.parameters = layer_parameters(c, layer_, split_);
   d.output = {"output", dtype, Shape{own, h}};
-  d.saved = {{"input", dtype, Shape{own, h}},
-             {"qkv", dtype, Shape{r, w}},
-             {"attended", dtype, Shape{r, q}},
-             {"middle", dtype, Shape{own, h}},
-             {"pre", dtype, Shape{r, pre_width()}},
-             {"stats1", DType::f32, Shape{own, stats}},
-             {"stats2", DType::f32, Shape{own, stats}},
-             {"lse", DType::f32, Shape{shape.batch, heads(), shape.tokens}}};
+  keep(d, {{"input", dtype, Shape{own, h}},
+           {"qkv", dtype, Shape{r, w}},
+           {"middle", dtype, Shape{own, h}},
+           {"pre", dtype, Shape{r, pre_width()}},
+           {"stats1", DType::f32, Shape{own, stats}},
+           {"stats2", DType::f32, Shape{own, stats}},
+           {"head_rstd", DType::f32, Shape{c.qk_norm ? r : 0, heads() + kv_heads()}},
+           {"attended", dtype, Shape{r, q}},
+           {"lse", DType::f32, Shape{shape.batch, heads(), shape.tokens}}});
   d.pending = {{"act", dtype, Shape{r, f}},
                {"dpre", dtype, Shape{r, pre_width()}},
                {"dmiddle", dtype, Shape{own, h}},
@@ -60,7 +61,6 @@ BlockDescription Layer::describe(const Ops& ops, MicroShape shape, DType dtype) 
                         {"dattended", dtype, Shape{r, q}},
                         {"normed again", dtype, Shape{split_.ranks > 1 ? r : 0, h}}};
   if (c.qk_norm) {
-    d.saved.push_back({"head_rstd", DType::f32, Shape{r, heads() + kv_heads()}});
     d.forward_scratch.push_back({"ready", dtype, Shape{r, w}});
     d.backward_scratch.push_back({"ready", dtype, Shape{r, w}});
   }
@@ -72,7 +72,20 @@ BlockDescription Layer::describe(const Ops& ops, MicroShape shape, DType dtype) 
   const auto rows = static_cast<double>(r);
   d.matmul_flops = 2 * rows * static_cast<double>(h * (w + pre_width()) + (q + f) * h);
   d.attention_flops = 2 * rows * static_cast<double>(shape.tokens * q);
+  if (recompute_ != Recompute::none) d.recompute_flops = d.attention_flops;
+  if (recompute_ == Recompute::full)
+    d.recompute_flops += 2 * rows * static_cast<double>(h * (w + pre_width()) + q * h);
   return d;
+}
+
+// Of what the forward makes, in the order of Saved, a part is kept for the backward.
+void Layer::keep(BlockDescription& d, std::vector<TensorSpec> made) const {
+  const size_t kept = recompute_ == Recompute::none        ? made.size()
+                      : recompute_ == Recompute::selective ? size_t{attended}
+                                                           : size_t{qkv};
+  const auto end = made.begin() + static_cast<std::ptrdiff_t>(kept);
+  d.saved.assign(made.begin(), end);
+  d.recomputed.assign(end, made.end());
 }
 
 // The qkv that attention reads: normed per head where the family does so, then rotated. Without
@@ -113,38 +126,64 @@ Tensor Layer::joined_product(const BlockRun& run, const Tensor& x, Pair linear) 
   return run.region.own(all);
 }
 
-void Layer::forward(const BlockRun& run, Tensor y) const {
-  Ops& ops = run.ops;
+// Up to attention's output.
+void Layer::forward_attention(const BlockRun& run) const {
   const auto epsilon = static_cast<float>(config_.norm_epsilon);
-  const int64_t past = run.cache != nullptr ? run.cache->past : 0, stats = stats_width();
-  const Tensor x = own_hidden(run, run.saved[input]), x2 = own_hidden(run, run.saved[middle]);
-  const Tensor n = rows_of(run, run.scratch[normed], config_.hidden), own = run.region.own(n);
-
-  ops.norm(
-      {config_.norm, epsilon, x, {}, at(run.params, norm1_.weight), at(run.params, norm1_.bias)},
-      {}, own, own_rows_of(run, run.saved[stats1], stats));
+  const int64_t past = run.cache != nullptr ? run.cache->past : 0;
+  const Tensor n = rows_of(run, run.scratch[normed], config_.hidden);
+  run.ops.norm({config_.norm,
+                epsilon,
+                own_hidden(run, run.saved[input]),
+                {},
+                at(run.params, norm1_.weight),
+                at(run.params, norm1_.bias)},
+               {}, run.region.own(n), own_rows_of(run, run.saved[stats1], stats_width()));
   run.region.enter(n);
-  ops.linear(n, at(run.params, qkv_.weight), at(run.params, qkv_.bias),
-             rows_of(run, run.saved[qkv], qkv_width()));
+  run.ops.linear(n, at(run.params, qkv_.weight), at(run.params, qkv_.bias),
+                 rows_of(run, run.saved[qkv], qkv_width()));
   attend(run, attention_input(run, config_.qk_norm ? run.scratch[ready] : Tensor{}, past));
+}
+
+// From there up to the activation's input.
+Tensor Layer::forward_middle(const BlockRun& run) const {
+  const auto epsilon = static_cast<float>(config_.norm_epsilon);
+  const Tensor n = rows_of(run, run.scratch[normed], config_.hidden);
   const Tensor from_attention =
       joined_product(run, rows_of(run, run.saved[attended], query_width()), out_);
   apply_dropout(run, config_, 2 * layer_ + 1, from_attention);
-  ops.norm({config_.norm, epsilon, x, from_attention, at(run.params, norm2_.weight),
-            at(run.params, norm2_.bias)},
-           x2, own, own_rows_of(run, run.saved[stats2], stats));
+  run.ops.norm({config_.norm, epsilon, own_hidden(run, run.saved[input]), from_attention,
+                at(run.params, norm2_.weight), at(run.params, norm2_.bias)},
+               own_hidden(run, run.saved[middle]), run.region.own(n),
+               own_rows_of(run, run.saved[stats2], stats_width()));
   run.region.enter(n);
   const Tensor p = rows_of(run, run.saved[pre], pre_width());
-  ops.linear(n, at(run.params, up_.weight), at(run.params, up_.bias), p);
-  const Tensor a = rows_of(run, run.scratch[acted], inner());
-  ops.activation(config_.activation, p, a);
-  const Tensor from_mlp = joined_product(run, a, down_);
-  apply_dropout(run, config_, 2 * layer_ + 2, from_mlp);
-  ops.add(x2, from_mlp, own_hidden(run, y));
+  run.ops.linear(n, at(run.params, up_.weight), at(run.params, up_.bias), p);
+  return p;
 }
 
-std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer, const ModelPart& part) {
-  return std::make_unique<Layer>(config, layer, part);
+void Layer::forward(const BlockRun& run, Tensor y) const {
+  forward_attention(run);
+  const Tensor p = forward_middle(run), a = rows_of(run, run.scratch[acted], inner());
+  run.ops.activation(config_.activation, p, a);
+  const Tensor from_mlp = joined_product(run, a, down_);
+  apply_dropout(run, config_, 2 * layer_ + 2, from_mlp);
+  run.ops.add(own_hidden(run, run.saved[middle]), from_mlp, own_hidden(run, y));
+}
+
+void Layer::recompute(const BlockRun& run) const {
+  if (recompute_ == Recompute::full) {
+    forward_attention(run);
+    forward_middle(run);
+  } else if (recompute_ == Recompute::selective) {
+    // Without head norms the saved qkv is rotated already.
+    attend(run, config_.qk_norm ? attention_input(run, run.scratch[ready], 0)
+                                : rows_of(run, run.saved[qkv], qkv_width()));
+  }
+}
+
+std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer, const ModelPart& part,
+                                  Recompute recompute) {
+  return std::make_unique<Layer>(config, layer, part, recompute);
 }
 
 }  // namespace rankine

@@ -8,10 +8,11 @@ namespace rankine {
 // forward, layer_backward.cpp its backward.
 class Layer final : public Block {
  public:
-  Layer(const ModelConfig& config, int64_t layer, const ModelPart& part);
+  Layer(const ModelConfig& config, int64_t layer, const ModelPart& part, Recompute recompute);
 
   BlockDescription describe(const Ops& ops, MicroShape shape, DType dtype) const override;
   void forward(const BlockRun& run, Tensor y) const override;
+  void recompute(const BlockRun& run) const override;
   void backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const override;
   void backward_weight(const BlockRun& run, const Tensor& dy) const override;
   void backward(const BlockRun& run, const Tensor& dy, Tensor dx) const override;
@@ -20,7 +21,8 @@ class Layer final : public Block {
   struct Pair {  // indices of a weight and its bias (or second weight), -1: absent
     int weight = -1, bias = -1;
   };
-  enum Saved : size_t { input, qkv, attended, middle, pre, stats1, stats2, lse, head_rstd };
+  // What a selective recomputation makes again comes last.
+  enum Saved : size_t { input, qkv, middle, pre, stats1, stats2, head_rstd, attended, lse };
   enum Pending : size_t {
     act,
     dpre,
@@ -62,6 +64,9 @@ class Layer final : public Block {
     return run.saved[lse].as(Shape{run.shape.batch, heads(), run.shape.tokens});
   }
 
+  void keep(BlockDescription& d, std::vector<TensorSpec> made) const;
+  void forward_attention(const BlockRun& run) const;
+  Tensor forward_middle(const BlockRun& run) const;
   Tensor attention_input(const BlockRun& run, const Tensor& buffer, int64_t past) const;
   void attend(const BlockRun& run, const Tensor& ready_qkv) const;
   Tensor joined_product(const BlockRun& run, const Tensor& x, Pair linear) const;
@@ -92,6 +97,7 @@ class Layer final : public Block {
   ModelConfig config_;
   int64_t layer_;
   TensorSplit split_;
+  Recompute recompute_;
   Pair qkv_, out_, up_, down_, norm1_, norm2_, head_norm_;
 };
 

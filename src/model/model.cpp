@@ -23,18 +23,21 @@ Model::Model(const ModelConfig& model_config, const ModelPart& model_part)
     : config(model_config), part(model_part) {
   check(config);
   if (part.stages.empty()) part.stages = {{0, block_count(config)}};
-  for (const ModelPart::Stage& stage : part.stages)
+  for (const ModelPart::Stage& stage : part.stages) {
+    int64_t recomputing = part.recompute_layers < 0 ? config.layers : part.recompute_layers;
     for (int64_t b = stage.first; b < stage.first + stage.count; ++b) {
       if (b == 0) {
         blocks.push_back(make_embedding(config, part));
       } else if (b <= config.layers) {
-        blocks.push_back(make_layer(config, b - 1, part));
+        blocks.push_back(
+            make_layer(config, b - 1, part, recomputing-- > 0 ? part.recompute : Recompute::none));
       } else {
         auto head = std::make_unique<Head>(config, part);
         head_ = head.get();
         blocks.push_back(std::move(head));
       }
     }
+  }
 }
 
 const Head& Model::head() const {

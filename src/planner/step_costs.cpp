@@ -6,7 +6,7 @@ namespace rankine {
 namespace {
 
 struct BlockCost {
-  double forward, backward_input, backward_weight;  // seconds
+  double forward, backward_input, backward_weight, recompute;  // seconds
   double elements, output_bytes;
   int64_t saved_bytes;
 };
@@ -32,6 +32,7 @@ BlockCost cost_of(const BlockDescription& block, const BlockTraits& traits,
   return {all_in_backward ? 0 : product + sums,
           (all_in_backward ? 2 * product : product) + sums,
           product,
+          block.recompute_flops / setup.rates.flops + (block.recompute_flops > 0 ? sums / 2 : 0),
           static_cast<double>(traits.parameter_elements),
           output,
           saved};
@@ -69,6 +70,8 @@ CostTable step_costs(const std::vector<RankBlocks>& ranks, const CostSetup& setu
     switch (action.kind) {
       case ActionKind::forward:
         return block.forward;
+      case ActionKind::recompute:
+        return block.recompute;
       case ActionKind::backward:
         return block.backward_input + block.backward_weight;
       case ActionKind::backward_input:

@@ -13,7 +13,8 @@ StoreSetup store_setup(const ExecutorSetup& setup, const StepSetup& step) {
           .purpose = setup.purpose,
           .zero = step.zero,
           .micros = micros_of(step.schedule),
-          .strict = step.strict};
+          .strict = step.strict,
+          .offload = step.offload};
 }
 
 StateRanks state_ranks(const Mesh& mesh) {
@@ -34,6 +35,12 @@ ModelPart checked_part(const ModelConfig& config, const ExecutorSetup& setup, co
                        const Mesh& mesh) {
   const TensorSplit split = split_of(mesh, step);
   check(config, split, setup.shape.rows());
+  const bool accumulates = micros_of(step.schedule) > 1;
+  require(step.offload.optimizer != Offload::disk || !(step.strict && accumulates),
+          ErrorKind::usage,
+          "--offload-optimizer disk with --strict sums one micro-batch a step only, not {}: the "
+          "tree of sums would lie on disk several times; use host, or --accumulation 1",
+          micros_of(step.schedule));
   return model_part(config, step, mesh.at(Axis::pipeline), split);
 }
 
@@ -43,7 +50,10 @@ ModelPart model_part(const ModelConfig& config, const StepSetup& step, int pipel
                      const TensorSplit& split) {
   const std::vector<int> rank_of_stage = step.schedule.rank_of_stage;
   const std::vector<int64_t> layers = stage_layers_of(config, step.schedule, step.stage_layers);
-  ModelPart part{.split = split};
+  ModelPart part;
+  part.split = split;
+  part.recompute = step.recompute;
+  part.recompute_layers = step.recompute_layers;
   int64_t first = 0;
   for (size_t stage = 0; stage < layers.size(); ++stage) {
     const int64_t count =
@@ -53,9 +63,10 @@ ModelPart model_part(const ModelConfig& config, const StepSetup& step, int pipel
   }
   // Gradients that leave after every micro-batch must not meet those of another one, which they
   // would where a pipeline brings its head's and its embedding's backward apart.
-  const bool apart = layers.size() > 1 && reduces_every_micro(step.zero);
-  part.tied_copy = config.tied &&
-                   (step.strict || apart || rank_of_stage.front() != rank_of_stage.back());
+  const bool apart = layers.size() > 1 &&
+                     (reduces_every_micro(step.zero) || step.offload.optimizer != Offload::none);
+  part.tied_copy =
+      config.tied && (step.strict || apart || rank_of_stage.front() != rank_of_stage.back());
   return part;
 }
 
@@ -68,7 +79,9 @@ std::optional<TiedCopy> Engine::tied_copy(const StepSetup& step) const {
     at[static_cast<size_t>(Axis::pipeline)] = pipeline_rank;
     at[static_cast<size_t>(Axis::data)] = 0;
     const int owners = step.zero.optimizer == Held::shard ? mesh_.data->size() : 1;
-    return TiedCopy::Side{ParamLayout::block_elements(specs, owners) / owners,
+    const int64_t unit =
+        step.offload.optimizer == Offload::disk ? DiskStates::shard_unit : ParamLayout::alignment;
+    return TiedCopy::Side{ParamLayout::block_elements(specs, owners, unit) / owners,
                           mesh_.shape.group(Axis::data, mesh_.shape.rank(at))};
   };
   TiedCopy tied;
@@ -118,15 +131,47 @@ Engine::Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
 
 void Engine::allocate() {
   arena_ = std::make_unique<Arena>(plan_, Tier::device);
-  store_.bind(*arena_, executor_.ops());
+  host_arena_ = std::make_unique<Arena>(plan_, Tier::host);
+  store_.bind(*arena_, *host_arena_, executor_.ops());
   executor_.bind(*arena_);
 }
 
-void require_memory(const MemoryPlan& plan, uint64_t limit, const std::string& remedies) {
-  const uint64_t needed = plan.peak_bytes(Tier::device);
+namespace {
+
+uint64_t in_memory(const MemoryPlan& plan) {
+  return plan.peak_bytes(Tier::device) + plan.peak_bytes(Tier::host);
+}
+
+void require_tier(const MemoryPlan& plan, uint64_t needed, uint64_t limit, const char* what,
+                  const std::string& remedies) {
   if (limit == 0 || needed <= limit) return;
-  fail(ErrorKind::resource, "the plan needs {} and the limit is {}; it is made of\n{}{}",
-       format_bytes(needed), format_bytes(limit), to_table(plan, Tier::device), remedies);
+  fail(ErrorKind::resource, "the plan needs {} of {} and the limit is {}; it is made of\n{}{}",
+       format_bytes(needed), what, format_bytes(limit), memory_table(plan), remedies);
+}
+
+}  // namespace
+
+std::string memory_table(const MemoryPlan& plan) {
+  if (plan.peak_bytes(Tier::host) + plan.peak_bytes(Tier::disk) == 0)
+    return to_table(plan, Tier::device);
+  std::string out;
+  for (const auto& [tier, name] :
+       {std::pair{Tier::device, "device"}, {Tier::host, "host"}, {Tier::disk, "disk"}})
+    if (plan.peak_bytes(tier) > 0) out += fmt::format(" {}\n{}", name, to_table(plan, tier));
+  return out;
+}
+
+bool MemoryLimits::hold(const MemoryPlan& plan) const {
+  const auto fits = [](uint64_t needed, uint64_t limit) { return limit == 0 || needed <= limit; };
+  return fits(plan.peak_bytes(Tier::device), device) && fits(plan.peak_bytes(Tier::host), host) &&
+         fits(in_memory(plan), all);
+}
+
+void require_memory(const MemoryPlan& plan, const MemoryLimits& limits,
+                    const std::string& remedies) {
+  require_tier(plan, plan.peak_bytes(Tier::device), limits.device, "device memory", remedies);
+  require_tier(plan, plan.peak_bytes(Tier::host), limits.host, "host memory", remedies);
+  require_tier(plan, in_memory(plan), limits.all, "memory", remedies);
 }
 
 }  // namespace rankine

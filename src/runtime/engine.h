@@ -15,7 +15,10 @@ struct StepSetup {
   bool strict = false;
   bool sequence_parallel = false;
   int64_t bucket_bytes = 0;
-  int gather_window = 2;       // computations over which gathered parameters stay
+  int gather_window = 2;  // computations over which gathered parameters stay
+  Recompute recompute = Recompute::none;
+  int64_t recompute_layers = -1;  // of each stage, the first so many; -1: all
+  OffloadSetup offload = {};
   const Mesh* mesh = nullptr;  // null: this rank is alone; otherwise it outlives the engine
 };
 
@@ -47,6 +50,7 @@ class Engine {
   Executor& executor() { return executor_; }
   const Executor& executor() const { return executor_; }
   const Arena& arena() const { return *arena_; }
+  const Arena& host_arena() const { return *host_arena_; }
 
  private:
   std::optional<TiedCopy> tied_copy(const StepSetup& step) const;
@@ -60,11 +64,19 @@ class Engine {
   StepPlan step_plan_;
   Executor executor_;
   MemoryPlan plan_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Arena> arena_, host_arena_;
 };
 
-// Throws Error{resource} when the plan needs more than `limit` bytes (0: no limit), naming the
-// largest entries and `remedies`, what would make it fit.
-void require_memory(const MemoryPlan& plan, uint64_t limit, const std::string& remedies);
+// Bytes of one rank's memory, 0: no limit.
+struct MemoryLimits {
+  uint64_t all = 0, device = 0, host = 0;
+  bool hold(const MemoryPlan& plan) const;
+};
+// Throws Error{resource} unless the plan keeps to the limits, naming its parts and `remedies`, what
+// would make it fit.
+void require_memory(const MemoryPlan& plan, const MemoryLimits& limits,
+                    const std::string& remedies);
+// Tables of all tiers that the plan uses.
+std::string memory_table(const MemoryPlan& plan);
 
 }  // namespace rankine

@@ -66,7 +66,7 @@ BlockRun Executor::start_training(const StepInputs& inputs, int micro) const {
 void Executor::choose(BlockRun& run, size_t block, int micro, bool backward) {
   run.params = store_.params(block);
   run.grads = store_.grads(block);
-  run.saved = place(block, micro).saved;
+  run.saved = backward ? place(block, micro).saved : place(block, micro).saved_in_forward;
   run.pending = place(block, micro).pending;
   run.scratch = backward ? buffers_[block].backward_scratch : buffers_[block].forward_scratch;
 }
@@ -86,6 +86,14 @@ void Executor::forward_block(BlockRun& run, size_t block, int micro, int64_t pas
 void Executor::forward(const StepInputs& inputs, const Action& action) {
   BlockRun run = start_training(inputs, action.micro);
   forward_block(run, static_cast<size_t>(action.block), action.micro, 0);
+}
+
+void Executor::recompute(const StepInputs& inputs, const Action& action) {
+  const auto b = static_cast<size_t>(action.block);
+  BlockRun run = start_training(inputs, action.micro);
+  choose(run, b, action.micro, false);
+  run.saved = place(b, action.micro).saved;
+  model_.blocks[b]->recompute(run);
 }
 
 void Executor::backward(const StepInputs& inputs, const Action& action) {
@@ -164,6 +172,10 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
         wait_parameters(forward_reads_[block]);
         forward(inputs, action);
         break;
+      case ActionKind::recompute:
+        wait_parameters(backward_reads_[block]);
+        recompute(inputs, action);
+        break;
       case ActionKind::backward:
       case ActionKind::backward_input:
       case ActionKind::backward_weight:
@@ -211,7 +223,11 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
     switch (action.kind) {
       case ActionKind::forward: {
         const auto b = static_cast<size_t>(action.block);
-        for (Work& work : works_) work.wait();
+        // What a later stage of this rank receives may be under way and depend on this one.
+        for (size_t j = 0; j < i; ++j)
+          if (plan_.evaluation[j].kind == ActionKind::receive_activation &&
+              plan_.evaluation[j].stage == action.stage)
+            works_[j].wait();
         wait_parameters(evaluation_reads_[b]);
         BlockRun run = begin;
         forward_block(run, b, 0, 0);

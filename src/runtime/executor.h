@@ -66,7 +66,8 @@ class Executor {
  private:
   // Where a block's tensors of one micro-batch lie, whenever they are there.
   struct Place {
-    std::vector<Tensor> saved, pending;
+    std::vector<Tensor> saved, pending;  // saved: with what is recomputed
+    std::vector<Tensor> saved_in_forward;
     Tensor output, input_gradient, output_gradient;
   };
   struct BlockBuffers {
@@ -81,6 +82,7 @@ class Executor {
   void choose(BlockRun& run, size_t block, int micro, bool backward);
   void forward_block(BlockRun& run, size_t block, int micro, int64_t past);
   void forward(const StepInputs& inputs, const Action& action);
+  void recompute(const StepInputs& inputs, const Action& action);
   void backward(const StepInputs& inputs, const Action& action);
   Work transfer(const Action& action);
   int peer_of(int stage) const;

@@ -126,10 +126,12 @@ void Executor::bind(Arena& arena) {
 }
 
 void Executor::bind_stays(const std::vector<Stay>& stays, const Tensor& pool) {
+  std::vector<std::vector<Tensor>> again(places_.size()), passed(places_.size());
   for (const Stay& stay : stays) {
     const auto block = static_cast<size_t>(stay.block);
     const BlockDescription& d = descriptions_[block];
-    Place& at = place(block, stay.micro);
+    const size_t index = static_cast<size_t>(stay.micro) * descriptions_.size() + block;
+    Place& at = places_[index];
     char* const begin = bytes_of(pool, stay.offset);
     const auto one = [&](const TensorSpec& spec) { return Tensor{begin, spec.dtype, spec.shape}; };
     switch (stay.kind) {
@@ -138,6 +140,12 @@ void Executor::bind_stays(const std::vector<Stay>& stays, const Tensor& pool) {
         break;
       case StayKind::saved:
         cut(begin, std::span(d.saved).subspan(1), at.saved);
+        break;
+      case StayKind::recomputed:
+        cut(begin, d.recomputed, again[index]);
+        break;
+      case StayKind::passed_over:
+        cut(begin, d.recomputed, passed[index]);
         break;
       case StayKind::pending:
         cut(begin, d.pending, at.pending);
@@ -155,6 +163,15 @@ void Executor::bind_stays(const std::vector<Stay>& stays, const Tensor& pool) {
       case StayKind::gradient:
         fail(ErrorKind::internal, "model states lie in pools of their own");
     }
+  }
+  // What is recomputed lies behind what is saved, in the forward elsewhere than in the backward.
+  for (size_t i = 0; i < places_.size(); ++i) {
+    Place& at = places_[i];
+    if (at.saved_in_forward.empty()) {
+      at.saved_in_forward = at.saved;
+      at.saved_in_forward.insert(at.saved_in_forward.end(), passed[i].begin(), passed[i].end());
+    }
+    at.saved.insert(at.saved.end(), again[i].begin(), again[i].end());
   }
 }
 
@@ -184,6 +201,8 @@ void Executor::bind_inference(Arena& arena) {
     saved.push_back(inputs[b % 2]);
     cut(bytes_of(pool, static_cast<int64_t>(total_bytes(block.forward_scratch))),
         std::span(block.saved).subspan(1), saved);
+    expect(block.recomputed.empty(), "inference has nothing to recompute");
+    place(b, 0).saved_in_forward = saved;
   }
   const ModelConfig& c = model_.config;
   for (int64_t layer = 0; setup_.cached && layer < c.layers; ++layer) {

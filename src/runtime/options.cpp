@@ -45,8 +45,14 @@ void declare_options(OptionTable& table, RunOptions& o) {
                 {.least = 0});
   table.heading("Machine");
   declare_machine_options(table, o.threads, o.instruction_set);
-  table.bytes({"memory-limit"}, &o.memory_limit,
-              "refuse to start when the plan needs more; 0: the machine's memory");
+  table.bytes(
+      {"memory-limit"}, &o.memory_limit,
+      "refuse to start when a rank's plan needs more, all memory tiers together; 0: its share "
+      "of the machine's memory");
+  table.bytes({"device-memory"}, &o.device_memory,
+              "likewise of the device tier, in which a step computes; 0: no limit of its own");
+  table.bytes({"host-memory"}, &o.host_memory,
+              "likewise of the host tier, to which states are offloaded; 0: no limit of its own");
   table.heading("Output");
   table.path({"output", "save"}, &o.output,
              "folder of the run; empty: the first free runs/MODEL-N");
@@ -97,6 +103,19 @@ void declare_layout_options(OptionTable& table, ParallelOptions& o) {
                 "with --zero 3: parameters stay gathered when one of so many next computations of "
                 "a block needs them again",
                 {.least = 1, .most = 1 << 20});
+  table.choice<Recompute>(
+      {"recompute", "recompute-granularity"}, &o.recompute,
+      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
+      "what the backward makes again instead of keeping it: attention's output, or all of a layer "
+      "but its input");
+  table.integer({"recompute-layers", "recompute-num-layers"}, &o.recompute_layers,
+                "of each stage, the first so many layers recompute; -1: all", {.least = -1});
+  table.choice<Offload>(
+      {"offload-optimizer"}, &o.offload_optimizer,
+      {{"none", Offload::none}, {"host", Offload::host}, {"disk", Offload::disk}},
+      "where master weights, Adam's states and sums of gradients lie and are updated");
+  table.path({"offload-dir"}, &o.offload_dir,
+             "folder on local storage for --offload-optimizer disk");
   table.bytes({"bucket-size"}, &o.bucket_size,
               "gradients (f32) that are sent together while the backward runs; 0: each block at "
               "once");
@@ -195,6 +214,10 @@ StepSetup step_setup(const ParallelOptions& o, int micros, const Mesh& mesh) {
   require(!o.sequence_parallel || o.tensor_parallel > 1, ErrorKind::usage,
           "--sequence-parallel splits tokens over tensor-parallel ranks; give --tensor-parallel 2 "
           "or more");
+  require((o.offload_optimizer == Offload::disk) == !o.offload_dir.empty(), ErrorKind::usage,
+          "--offload-optimizer disk and --offload-dir FOLDER, on local storage, go together");
+  require(o.recompute_layers < 0 || o.recompute != Recompute::none, ErrorKind::usage,
+          "--recompute-layers {} needs --recompute selective or full", o.recompute_layers);
   return {.schedule = schedule_of(o, micros),
           .stage_layers = stage_layers_of(o),
           .zero = zero_stage(o.zero),
@@ -202,6 +225,9 @@ StepSetup step_setup(const ParallelOptions& o, int micros, const Mesh& mesh) {
           .sequence_parallel = o.sequence_parallel,
           .bucket_bytes = static_cast<int64_t>(o.bucket_size),
           .gather_window = static_cast<int>(o.gather_window),
+          .recompute = o.recompute,
+          .recompute_layers = o.recompute_layers,
+          .offload = {o.offload_optimizer, o.offload_dir, mesh.rank},
           .mesh = &mesh};
 }
 

@@ -21,7 +21,7 @@ struct RunOptions {
   uint64_t seed = 1234;
   int64_t threads = 0;
   std::string instruction_set;
-  uint64_t memory_limit = 0;
+  uint64_t memory_limit = 0, device_memory = 0, host_memory = 0;  // bytes of a rank; 0: see help
   double dropout = 0;
   std::filesystem::path output;
   bool resume = false;
@@ -42,6 +42,10 @@ struct ParallelOptions {
   std::string mesh_order = "pipeline,data,tensor";
   int64_t gather_window = 2;  // computations over which gathered parameters stay
   int64_t zero = 0;
+  Recompute recompute = Recompute::none;
+  int64_t recompute_layers = -1;  // of each stage; -1: all
+  Offload offload_optimizer = Offload::none;
+  std::filesystem::path offload_dir = {};
   uint64_t bucket_size = uint64_t{8} << 20;  // bytes of f32 gradients
   bool strict = false, shared_memory = true;
   double comm_timeout = 60;  // seconds

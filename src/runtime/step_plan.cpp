@@ -92,7 +92,8 @@ std::vector<BlockTraits> traits_of(std::span<const BlockDescription> blocks,
     BlockTraits traits{.parameter_elements = block.elements,
                        .forward_reads_parameters = blocks[b].forward_reads_parameters,
                        .backward_reads_parameters = blocks[b].backward_reads_parameters,
-                       .splits_backward = blocks[b].splits_backward};
+                       .splits_backward = blocks[b].splits_backward,
+                       .recomputes = !blocks[b].recomputed.empty()};
     if (block.groups.size() > block.own_groups)
       traits.tied = static_cast<int>(layout.block_of(block.groups.back()));
     out.push_back(traits);
@@ -117,8 +118,9 @@ StepPlan::StepPlan(const Request& request, std::span<const BlockDescription> blo
   evaluation = add_transfers(expand_blocks(forwards.ranks[rank], stages, evaluating), forwards,
                              request.pipeline_rank);
   if (!request.training) return;
-  program = expand_blocks(request.schedule.ranks[rank], stages, traits);
-  program = add_transfers(program, request.schedule, request.pipeline_rank);
+  program = add_transfers(expand_blocks(request.schedule.ranks[rank], stages, traits),
+                          request.schedule, request.pipeline_rank);
+  program = add_recomputes(program, traits);
   program = add_reduces(
       program, traits,
       {.every_micro = request.every_micro, .bucket_elements = request.bucket_bytes / 4});
@@ -147,6 +149,7 @@ void StepPlan::plan_activations(std::span<const BlockDescription> blocks) {
          .saved = block.saved.empty()
                       ? 0
                       : static_cast<int64_t>(total_bytes(std::span(block.saved).subspan(1))),
+         .recomputed = static_cast<int64_t>(total_bytes(block.recomputed)),
          .output = static_cast<int64_t>(aligned_bytes(block.output)),
          .pending = static_cast<int64_t>(total_bytes(block.pending))});
   activations = activation_stays(program, stages, bytes);

@@ -83,8 +83,9 @@ void TrainLoop::one_step(int64_t step) {
   m.tokens_per_second = static_cast<double>(m.report.tokens) / m.seconds;
   m.mfu = training_flops_per_token(parts_.engine.config(), parts_.loader.seq_length()) *
           m.tokens_per_second / parts_.peak_flops;
-  m.planned_bytes = parts_.engine.plan().peak_bytes(Tier::device);
-  m.arena_peak_bytes = parts_.engine.arena().peak_bytes();
+  const MemoryPlan& plan = parts_.engine.plan();
+  m.planned_bytes = plan.peak_bytes(Tier::device) + plan.peak_bytes(Tier::host);
+  m.arena_peak_bytes = parts_.engine.arena().peak_bytes() + parts_.engine.host_arena().peak_bytes();
   m.resident_bytes = resident_memory().peak;
   m.ranks = mesh().world->size();
   m.traffic = axis_traffic(mesh()) - before;
@@ -151,6 +152,7 @@ void TrainLoop::save() {
   save_checkpoint_together(folder, run_state_text(state_),
                            writes ? tensors.groups() : std::vector<TensorGroup>{},
                            parts_.engine.executor().ops(), ranks);
+  parts_.engine.store().release_pieces();
   saved_step_ = state_.step;
   if (ranks.rank() == 0) remove_old_checkpoints();
 }

@@ -31,6 +31,7 @@ void Trainer::add_over_ranks(std::span<int64_t> parts, std::string_view tag) {
 
 StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
                          std::span<const int32_t> targets) {
+  store_.release_pieces();
   StepReport report{.step = step, .lr = lr, .loss_scale = scale_.scale()};
   const bool first_of_tensor = mesh_.at(Axis::tensor) == 0;
   if (first_of_tensor && mesh_.at(Axis::pipeline) == 0)

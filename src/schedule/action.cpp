@@ -30,6 +30,7 @@ constexpr Symbol symbols[] = {
     {"B", ActionKind::backward, Number::present, Number::either},
     {"I", ActionKind::backward_input, Number::present, Number::either},
     {"W", ActionKind::backward_weight, Number::present, Number::either},
+    {"R", ActionKind::recompute, Number::present, Number::present},
     {"U", ActionKind::update, Number::absent, Number::absent},
     {"GATHER", ActionKind::gather, Number::absent, Number::present},
     {"RELEASE", ActionKind::release, Number::absent, Number::present},
@@ -105,7 +106,8 @@ int peak_of(const Program& program, const Counts& counts) {
 
 bool computes(ActionKind kind) {
   return kind == ActionKind::forward || kind == ActionKind::backward ||
-         kind == ActionKind::backward_input || kind == ActionKind::backward_weight;
+         kind == ActionKind::backward_input || kind == ActionKind::backward_weight ||
+         kind == ActionKind::recompute;
 }
 
 bool well_formed(const Action& action) {

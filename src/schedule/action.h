@@ -14,6 +14,7 @@ enum class ActionKind : uint8_t {
   backward,            // B: input and weight gradients at once
   backward_input,      // I: the gradient of the input alone
   backward_weight,     // W: the weight gradients that an I left out
+  recompute,           // R: of a block, what its forward did not keep for its backward
   update,              // U: waits for all reductions; clip and optimizer step
   gather,              // GATHER: starts collecting a block's sharded parameters from the data axis
   release,             // RELEASE: frees what a GATHER filled
@@ -24,10 +25,10 @@ enum class ActionKind : uint8_t {
   send_gradient,       // SEND_B: starts sending their gradients to the previous stage
   receive_gradient     // RECV_B: starts receiving them from the next stage
 };
-bool computes(ActionKind kind);  // F, B, I or W
+bool computes(ActionKind kind);  // F, B, I, W or R
 
-// Starting never blocks. What waits: F, B, I and W for the parameters they read (GATHER, REFRESH of
-// their blocks); F for its RECV_F, B and I for their RECV_B; B and W for the REDUCE that still
+// Starting never blocks. What waits: F, B, I, W and R for the parameters they read (GATHER, REFRESH
+// of their blocks); F for its RECV_F, B and I for their RECV_B; B and W for the REDUCE that still
 // reads the gradients they write; F, B and I for the send that still reads the memory they take
 // over; U for every REDUCE and every send; RELEASE for nothing. waits() in schedule/waits.h says it
 // for each action of a program.
@@ -50,10 +51,11 @@ using Program = std::vector<Action>;
 Program accumulation_program(int micros);
 // Throws Error{internal} naming step and action unless, on each stage of the program, each
 // micro-batch in [0, micros) is forwarded once, then backwarded once (one B, or one I and behind it
-// one W), block by block in order where blocks are named (a later stage's behind an earlier
-// stage's), and one update follows, after which only refreshes come. Transfers stand before what
-// consumes and behind what makes their data, for all micro-batches of a stage or none; what is
-// gathered is released; no gradient is reduced twice, or before its B or W.
+// one W; at most one R of a block in front of them), block by block in order where blocks are named
+// (a later stage's behind an earlier stage's), and one update follows, after which only refreshes
+// come. Transfers stand before what consumes and behind what makes their data, for all
+// micro-batches of a stage or none; what is gathered is released; no gradient is reduced twice, or
+// before its B or W.
 void check(const Program& program, int micros);
 // Micro-batches of a stage, and pairs of stage and micro-batch of the whole program, whose saved
 // tensors live at the same time, at most: from the first F to the last B or W.

@@ -44,7 +44,9 @@ class Activations {
     const StageBlocks& stage = stage_of_.at(static_cast<size_t>(action.block));
     expect(stage.stage == action.stage, "a block is of the stage that computes it");
     const Place key(action.block, action.micro);
-    if (action.kind == ActionKind::forward) {
+    if (action.kind == ActionKind::recompute) {
+      recompute_[key] = now;
+    } else if (action.kind == ActionKind::forward) {
       forward_[key] = now;
       if (action.block == stage.first + stage.count - 1) outputs_[action.stage].push_back(now);
     } else {
@@ -95,6 +97,17 @@ class Activations {
     stay.bytes = bytes.saved;
     stay.first = now;
     add(out_.saved, stay);
+    if (const auto again = recompute_.find({action.block, action.micro});
+        again != recompute_.end()) {
+      Stay part = stay;
+      part.bytes = bytes.recomputed;
+      part.kind = StayKind::recomputed;
+      part.first = again->second;
+      add(out_.saved, part);
+      part.kind = StayKind::passed_over;
+      part.first = part.last = now;
+      add(out_.saved, part);
+    }
     if (action.block != first + count - 1) return;
     stay.kind = StayKind::output;
     stay.bytes = bytes.output;
@@ -133,7 +146,7 @@ class Activations {
   const std::vector<ActivationBytes>& blocks_;
   std::vector<StageBlocks> stage_of_;  // of each block
   int end_ = 0;                        // U, or the last action
-  std::map<Place, int> forward_, last_backward_;
+  std::map<Place, int> forward_, last_backward_, recompute_;
   std::map<int, std::vector<int>> outputs_, gradients_;  // of each stage, what makes them
   std::map<Action, int> transfers_;
   ActivationStays out_;

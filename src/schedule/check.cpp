@@ -13,6 +13,7 @@ namespace {
 struct MicroProgress {
   int forwards = 0, backwards = 0;  // blocks done, or 1 for the whole stage; B and I alike
   std::vector<int> open = {};       // blocks with an I whose W is to come, in order
+  int recomputed = Action::none;    // the block of the latest R
 };
 
 struct StageProgress {
@@ -104,6 +105,13 @@ class ProgramCheck {
       return;
     }
     const int next = stage.blocks == 0 ? Action::none : stage.end() - 1 - micro.backwards;
+    if (action.kind == ActionKind::recompute) {
+      demand(micro.forwards == stage.units() && action.block == next &&
+                 micro.recomputed != action.block,
+             "does not stand once between the forward and the backward of its block");
+      micro.recomputed = action.block;
+      return;
+    }
     demand(
         micro.forwards == stage.units() && micro.backwards < stage.units() && action.block == next,
         "has no forward before it, or repeats a backward, or is not the next block");

@@ -89,6 +89,16 @@ void check_splits(const Program& program, const std::vector<BlockTraits>& blocks
   }
 }
 
+void check_recomputes(const Program& program, int micros, const std::vector<BlockTraits>& blocks) {
+  std::vector<int> count(blocks.size());
+  for (const Action& action : program)
+    if (action.kind == ActionKind::recompute) ++count[static_cast<size_t>(action.block)];
+  for (size_t block = 0; block < blocks.size(); ++block)
+    if (count[block] != (blocks[block].recomputes ? micros : 0))
+      fail(ErrorKind::internal, "step program: block {} is recomputed {} times where {} is needed",
+           block, count[block], blocks[block].recomputes ? micros : 0);
+}
+
 void check_refreshes(const Program& program, const std::vector<BlockTraits>& blocks) {
   std::vector<bool> refreshed(blocks.size());
   for (size_t i = 0; i < program.size(); ++i) {
@@ -109,6 +119,7 @@ void check(const Program& program, int micros, const std::vector<BlockTraits>& b
   check(program, micros);
   if (!names_blocks(program, blocks.size())) return;
   check_splits(program, blocks);
+  check_recomputes(program, micros, blocks);
   if (contains(program, ActionKind::gather)) check_gathers(program, blocks);
   if (contains(program, ActionKind::reduce)) check_reduces(program, micros, blocks);
   if (contains(program, ActionKind::refresh)) check_refreshes(program, blocks);

@@ -32,6 +32,27 @@ int last_use(const Program& program) {  // of a gradient that is never reduced
   return static_cast<int>(std::min<ptrdiff_t>(update - program.begin(), std::ssize(program) - 1));
 }
 
+// Places each in turn in the lowest gap among those placed that it meets in time.
+int64_t first_fit(std::vector<Stay>& stays, const std::vector<size_t>& order) {
+  std::vector<const Stay*> placed;  // by offset
+  int64_t pool = 0;
+  for (const size_t index : order) {
+    Stay& stay = stays[index];
+    stay.offset = 0;
+    for (const Stay* other : placed) {
+      if (other->last < stay.first || stay.last < other->first) continue;
+      if (stay.offset + stay.bytes <= other->offset) break;
+      stay.offset = std::max(stay.offset, aligned(other->offset + other->bytes));
+    }
+    pool = std::max(pool, aligned(stay.offset + stay.bytes));
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), &stay,
+                         [](const Stay* a, const Stay* b) { return a->offset < b->offset; }),
+        &stay);
+  }
+  return pool;
+}
+
 }  // namespace
 
 std::vector<Stay> gather_stays(const Program& program, const std::vector<int64_t>& block_bytes) {
@@ -91,26 +112,18 @@ std::vector<Stay> gradient_stays(const Program& program, const std::vector<Block
 }
 
 int64_t place(std::vector<Stay>& stays) {
-  std::vector<size_t> order(stays.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
+  std::vector<size_t> by_start(stays.size());
+  std::iota(by_start.begin(), by_start.end(), size_t{0});
+  std::stable_sort(by_start.begin(), by_start.end(),
                    [&](size_t a, size_t b) { return stays[a].first < stays[b].first; });
-  std::vector<const Stay*> present;  // by offset
-  int64_t pool = 0;
-  for (const size_t index : order) {
-    Stay& stay = stays[index];
-    std::erase_if(present, [&](const Stay* other) { return other->last < stay.first; });
-    stay.offset = 0;
-    for (const Stay* other : present) {
-      if (stay.offset + stay.bytes <= other->offset) break;
-      stay.offset = std::max(stay.offset, aligned(other->offset + other->bytes));
-    }
-    pool = std::max(pool, aligned(stay.offset + stay.bytes));
-    present.insert(std::find_if(present.begin(), present.end(),
-                                [&](const Stay* other) { return other->offset > stay.offset; }),
-                   &stay);
-  }
-  return pool;
+  std::vector<size_t> by_size = by_start;
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return stays[a].bytes > stays[b].bytes; });
+  std::vector<Stay> other = stays;
+  const int64_t pool = first_fit(stays, by_start), alternative = first_fit(other, by_size);
+  if (alternative >= pool) return pool;
+  stays = std::move(other);
+  return alternative;
 }
 
 }  // namespace rankine

@@ -17,6 +17,8 @@ enum class StayKind : uint8_t {
   pending,          // what a block's I keeps for its W
   input_gradient,   // of a block's input: made by its B or I
   output_gradient,  // of a stage's last block's output, as received
+  passed_over,      // what a block's forward makes and does not keep, during F
+  recomputed        // the same from R to its last backward action
 };
 
 // One stay of a buffer: it is taken at action `first` and given back after action `last` (indices
@@ -46,8 +48,9 @@ std::vector<Stay> gradient_stays(const Program& program, const std::vector<Block
 
 // Bytes of one micro-batch in one block; no stay has 0 bytes.
 struct ActivationBytes {
-  int64_t input = 0;    // of what it reads, and of the gradient of it
-  int64_t saved = 0;    // for its backward, beside the input
+  int64_t input = 0;       // of what it reads, and of the gradient of it
+  int64_t saved = 0;       // for its backward, beside the input
+  int64_t recomputed = 0;  // made by F, and again by R where there is one
   int64_t output = 0;   // of what a stage's last block hands on, and of the gradient it gets back
   int64_t pending = 0;  // between its I and its W, or within its B
 };
@@ -59,7 +62,8 @@ struct ActivationStays {
 // Of an expanded program with its transfers. In `saved`, in which no communication reads: an input
 // from where it is made (F of the block before on this rank, be it of the stage before, or RECV_F;
 // the first stage's first block has none) to the block's last backward action, its B or W; saved
-// from F to there; an output gradient from RECV_B to there. In `passing`: an output that is sent,
+// from F to there; where there is an R, what is recomputed during F and again from R to there; an
+// output gradient from RECV_B to there. In `passing`: an output that is sent,
 // from its F until just before the next but one F that makes one of the same stage (double
 // buffering); pending from B or I to B or W; an input gradient from B or I to the last backward
 // action of the block before on this rank, or, where SEND_B takes it, as long as an output (the
@@ -69,7 +73,8 @@ ActivationStays activation_stays(const Program& program, const std::vector<Stage
                                  const std::vector<ActivationBytes>& blocks);
 
 // Gives each stay an offset, a multiple of 64, such that stays that overlap in time never overlap
-// in memory: first fit, in order of start. Returns the pool's bytes, a multiple of 64 too.
+// in memory: first fit, in order of start or from the largest to the smallest, whichever takes
+// less. Returns the pool's bytes, a multiple of 64 too.
 int64_t place(std::vector<Stay>& stays);
 
 }  // namespace rankine

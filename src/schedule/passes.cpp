@@ -152,6 +152,20 @@ Program expand_blocks(const Program& program, const std::vector<StageBlocks>& st
   return out;
 }
 
+Program add_recomputes(const Program& expanded, const std::vector<BlockTraits>& blocks) {
+  Program out;
+  for (const Action& action : expanded) {
+    const bool backward =
+        action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
+    if (backward && blocks.at(static_cast<size_t>(action.block)).recomputes) {
+      out.push_back(action);
+      out.back().kind = ActionKind::recompute;
+    }
+    out.push_back(action);
+  }
+  return out;
+}
+
 Program add_reduces(const Program& expanded, const std::vector<BlockTraits>& blocks,
                     const ReducePlan& plan) {
   stages_of(expanded, blocks);

@@ -19,6 +19,7 @@ struct BlockTraits {
   bool forward_reads_parameters = true;
   bool backward_reads_parameters = true;  // its own, by B, I and W
   bool splits_backward = true;            // has I and W; otherwise B stands for both
+  bool recomputes = false;                // has an R in front of its B or I
 };
 
 // The blocks of its rank whose parameters an F, B, I or W reads; whose gradients a B or W adds to.
@@ -38,6 +39,9 @@ std::vector<StageBlocks> stage_blocks(const Program& expanded);
 // Where a block does not split its backward, its I becomes a B and its W is left out.
 Program expand_blocks(const Program& program, const std::vector<StageBlocks>& stages,
                       const std::vector<BlockTraits>& blocks);
+
+// R of each block that recomputes, in front of its B or I; behind add_transfers, which knows no R.
+Program add_recomputes(const Program& expanded, const std::vector<BlockTraits>& blocks);
 
 // REDUCE of each block once its gradients of a micro-batch are complete: after the B or W of the
 // last micro-batch in program order, or of every one with `every_micro`. Blocks are gathered into
@@ -65,7 +69,7 @@ Program add_refreshes(const Program& program, const std::vector<BlockTraits>& bl
 // has any GATHER, every computation finds what it reads gathered; if it has any REDUCE, each block
 // with parameters is reduced once for every micro-batch or once behind its last B or W, all in the
 // same manner; if it has any REFRESH, each block with parameters is refreshed once; no W or I is of
-// a block that does not split its backward.
+// a block that does not split its backward; R is there for just the blocks that recompute.
 void check(const Program& program, int micros, const std::vector<BlockTraits>& blocks);
 
 }  // namespace rankine

@@ -71,7 +71,8 @@ class WaitRules {
     if (action.block == Action::none) return out;
     const StageBlocks& stage = stages_.at(action.stage);
     const int consumer = forward ? stage.first : stage.first + stage.count - 1;
-    if (action.block != consumer || action.kind == ActionKind::backward_weight)
+    if (action.block != consumer || action.kind == ActionKind::backward_weight ||
+        action.kind == ActionKind::recompute)
       out.kind = ActionKind::release;
     return out;
   }

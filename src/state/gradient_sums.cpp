@@ -5,15 +5,18 @@
 
 namespace rankine {
 
-GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks)
+GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks,
+                           DiskStates* disk)
     : layout_(layout),
       setup_(setup),
+      disk_(disk),
       ranks_(ranks),
       current_(layout.blocks().size()),
       reduced_(layout.blocks().size()) {}
 
 // Without accumulators the result is where the one reduction of a step leaves it.
 int GradientSums::levels() const {
+  if (on_disk()) return 0;
   if (!setup_.strict) return pooled() ? 1 : 0;
   if (setup_.micros == 1) return pooled() ? 1 : 0;
   return std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(setup_.micros - 1))));
@@ -28,10 +31,11 @@ void GradientSums::add_to(MemoryPlan& plan) const {
   for (int level = 0; level < levels(); ++level)
     plan.add({fmt::format("gradient sums {}", level),
               pooled() && level + 1 == levels() ? "gradients" : "gradient sums",
-              static_cast<uint64_t>(layout_.owned()) * 4});
+              static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent, "",
+              tier_of(setup_.offload)});
 }
 
-void GradientSums::bind(Arena& arena, Ops& ops) {
+void GradientSums::bind(Arena& arena, Arena& host, Ops& ops) {
   ops_ = &ops;
   if (pooled())
     pool_ = arena.take("gradient pool", DType::u8, Shape{pool_bytes_});
@@ -39,7 +43,8 @@ void GradientSums::bind(Arena& arena, Ops& ops) {
     whole_ = arena.take("gradients", DType::f32, Shape{layout_.elements()});
   for (int level = 0; level < levels(); ++level)
     accumulators_.push_back(
-        arena.take(fmt::format("gradient sums {}", level), DType::f32, Shape{layout_.owned()}));
+        (setup_.offload == Offload::none ? arena : host)
+            .take(fmt::format("gradient sums {}", level), DType::f32, Shape{layout_.owned()}));
   for (size_t b = 0; b < current_.size() && !pooled(); ++b)
     current_[b] = whole_.range(layout_.blocks()[b].offset, layout_.blocks()[b].elements);
 }
@@ -95,13 +100,14 @@ void GradientSums::reduce(size_t block) {
     pending.own = stays ? result(block) : whole.range(ranks_.data.rank() * b.shard, b.shard);
     pending.work = ranks_.data.reduce_scatter(whole, pending.own, tag);
   }
-  if (pending.work.done() && accumulators_.empty()) return;
+  if (pending.work.done() && accumulators_.empty() && !on_disk()) return;
   pending_.push_back(std::move(pending));
 }
 
 // Waits for one reduction and adds what arrived to what came before.
 void GradientSums::settle(Pending& p) {
   p.work.wait();
+  if (on_disk()) return add_on_disk(p);
   if (accumulators_.empty() || p.own.data == result(p.block).data) return;
   const int top = static_cast<int>(accumulators_.size()) - 1;
   if (!setup_.strict) {
@@ -119,6 +125,21 @@ void GradientSums::settle(Pending& p) {
   for (int before = p.micro; before != 0 && (last || before % 2 == 1); before /= 2, ++level)
     if (before % 2 == 1) ops_->add(accumulator(level, p.block), p.own, p.own);
   ops_->cast(p.own, accumulator(last ? top : level, p.block));
+}
+
+void GradientSums::add_on_disk(const Pending& p) {
+  const ParamLayout::BlockLayout& b = layout_.blocks()[p.block];
+  const Tensor own = p.own.range(0, b.shard);
+  using D = DiskStates;
+  disk_->with_block(p.block, {.read = p.micro == 0 ? D::Parts{} : D::Parts{D::gradients},
+                              .written = {D::gradients},
+                              .visit = [&](size_t, std::span<const Tensor> parts) {
+                                const Tensor& sum = parts[D::gradients];
+                                if (p.micro == 0)
+                                  ops_->cast(own, sum);
+                                else
+                                  ops_->add(sum, own, sum);
+                              }});
 }
 
 void GradientSums::settle_overlapping(const Tensor& memory) {
@@ -142,6 +163,7 @@ void GradientSums::finish() {
 }
 
 std::vector<NamedTensor> GradientSums::pieces(Copies copies) const {
+  if (on_disk()) return layout_.pieces(disk_->mapped(DiskStates::gradients), false, copies);
   if (!accumulators_.empty()) return layout_.pieces(accumulators_.back(), false, copies);
   return layout_.pieces(whole_, true, copies);
 }

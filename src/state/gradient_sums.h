@@ -3,6 +3,7 @@
 
 #include "comm/communicator.h"
 #include "ops/ops.h"
+#include "state/disk_states.h"
 #include "state/param_layout.h"
 #include "state/state_ranks.h"
 #include "state/zero_plan.h"
@@ -19,23 +20,29 @@ class GradientSums {
     ZeroPlan zero = {};
     int micros = 1;
     bool strict = false;
+    Offload offload = Offload::none;  // where the sums lie
   };
-  GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks);
+  // `disk`: where they do with Offload::disk; it outlives them.
+  GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks,
+               DiskStates* disk = nullptr);
 
   // Whether gradients leave for their owners after every micro-batch, otherwise once a step.
-  bool every_micro() const { return setup_.strict || reduces_every_micro(setup_.zero); }
+  bool every_micro() const { return setup_.strict || pooled(); }
   // Whether a block's gradients lie in a pool that blocks take turns in.
-  bool pooled() const { return setup_.zero.grads == Held::shard; }
+  bool pooled() const {
+    return reduces_every_micro(setup_.zero) || setup_.offload != Offload::none;
+  }
   void reserve_pool(int64_t bytes) { pool_bytes_ = bytes; }
   void add_to(MemoryPlan& plan) const;
-  void bind(Arena& arena, Ops& ops);
+  void bind(Arena& device, Arena& host, Ops& ops);
 
   // The memory a block's gradients are written to: f32 [block elements]. Waits for reductions that
   // still read it. `offset` is into the pool, in bytes.
   Tensor begin(size_t block, int64_t offset);
-  void reduce(size_t block);          // starts
-  void finish();                      // waits for all reductions; results() are then complete
-  Tensor result(size_t block) const;  // this rank's shard, f32
+  void reduce(size_t block);  // starts
+  void finish();              // waits for all reductions; results() are then complete
+  // This rank's shard, f32; not on disk.
+  Tensor result(size_t block) const;
   std::vector<NamedTensor> pieces(Copies copies) const;
 
  private:
@@ -51,8 +58,12 @@ class GradientSums {
   void settle(Pending& pending);
   void settle_overlapping(const Tensor& memory);
 
+  bool on_disk() const { return setup_.offload == Offload::disk; }
+  void add_on_disk(const Pending& pending);
+
   const ParamLayout& layout_;
   Setup setup_;
+  DiskStates* disk_;
   StateRanks ranks_;
   int64_t pool_bytes_ = 0;
   Ops* ops_ = nullptr;

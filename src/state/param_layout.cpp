@@ -54,8 +54,9 @@ std::vector<Box> boxes_of_range(const Shape& shape, int64_t begin, int64_t end) 
   return out;
 }
 
-ParamLayout::ParamLayout(std::span<const BlockDescription> blocks, int owners, int owner)
-    : owners_(owners), owner_(owner) {
+ParamLayout::ParamLayout(std::span<const BlockDescription> blocks, int owners, int owner,
+                         int64_t shard_unit)
+    : owners_(owners), owner_(owner), shard_unit_(shard_unit) {
   expect(owners >= 1 && owner >= 0 && owner < owners, "an owner among the owners");
   for (const BlockDescription& block : blocks) lay_out(block.parameters, blocks_.emplace_back());
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -67,11 +68,12 @@ ParamLayout::ParamLayout(std::span<const BlockDescription> blocks, int owners, i
   }
 }
 
-int64_t ParamLayout::block_elements(std::span<const ParamSpec> specs, int owners) {
+int64_t ParamLayout::block_elements(std::span<const ParamSpec> specs, int owners,
+                                    int64_t shard_unit) {
   int64_t elements = 0;
   for (const ParamSpec& group : joined_groups(specs))
     elements += round_up(group.stored().elements(), alignment);
-  return round_up(elements, alignment * owners);
+  return round_up(elements, shard_unit * owners);
 }
 
 void ParamLayout::lay_out(std::span<const ParamSpec> specs, BlockLayout& block) {
@@ -91,7 +93,7 @@ void ParamLayout::lay_out(std::span<const ParamSpec> specs, BlockLayout& block) 
       if (end > used) block.padding.push_back({elements_ + used - block.offset, end - used});
       elements_ += end;
     }
-  const int64_t used = elements_ - block.offset, end = round_up(used, alignment * owners_);
+  const int64_t used = elements_ - block.offset, end = round_up(used, shard_unit_ * owners_);
   if (end > used) block.padding.push_back({used, end - used});
   elements_ = block.offset + end;
   block.elements = elements_ - block.offset;

@@ -45,8 +45,10 @@ class ParamLayout {
     std::vector<PartialSum> partial_sums;
   };
 
-  // `owners` ranks own shards of each block; this one is `owner`.
-  ParamLayout(std::span<const BlockDescription> blocks, int owners, int owner);
+  // `owners` ranks own shards of each block, multiples of `shard_unit` elements; this one is
+  // `owner`.
+  ParamLayout(std::span<const BlockDescription> blocks, int owners, int owner,
+              int64_t shard_unit = alignment);
 
   const std::vector<BlockLayout>& blocks() const { return blocks_; }
   const std::vector<Entry>& entries() const { return entries_; }  // every parameter
@@ -60,13 +62,15 @@ class ParamLayout {
   // a flat buffer in owned order, or in the whole order.
   std::vector<NamedTensor> pieces(const Tensor& flat, bool whole_order, Copies copies) const;
   // The padded elements of a block with these parameters among so many owners.
-  static int64_t block_elements(std::span<const ParamSpec> specs, int owners);
+  static int64_t block_elements(std::span<const ParamSpec> specs, int owners,
+                                int64_t shard_unit = alignment);
 
  private:
   void lay_out(std::span<const ParamSpec> specs, BlockLayout& block);
   void lay_out_entries(std::span<const ParamSpec> specs, size_t first_group, BlockLayout& block);
 
   int owners_, owner_;
+  int64_t shard_unit_;
   int64_t elements_ = 0, owned_ = 0;
   std::vector<Entry> entries_, groups_;
   std::vector<size_t> owners_of_groups_, blocks_of_entries_;

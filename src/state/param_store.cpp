@@ -15,6 +15,10 @@ int owners_of(const StoreSetup& setup, const Communicator& data) {
   return setup.zero.optimizer == Held::shard ? data.size() : 1;
 }
 
+int64_t shard_unit_of(const StoreSetup& setup) {
+  return setup.offload.optimizer == Offload::disk ? DiskStates::shard_unit : ParamLayout::alignment;
+}
+
 }  // namespace
 
 ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetup& setup,
@@ -22,9 +26,12 @@ ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetu
     : setup_(effective(setup, ranks.data)),
       ranks_(ranks),
       layout_(blocks, owners_of(setup_, ranks.data),
-              owners_of(setup_, ranks.data) == 1 ? 0 : ranks.data.rank()),
+              owners_of(setup_, ranks.data) == 1 ? 0 : ranks.data.rank(), shard_unit_of(setup_)),
       tied_(setup.purpose == Purpose::training ? tied : nullptr),
-      sums_(layout_, {setup_.zero, setup_.micros, setup_.strict}, ranks),
+      disk_(setup_.offload.optimizer == Offload::disk ? std::make_unique<DiskStates>(layout_)
+                                                      : nullptr),
+      sums_(layout_, {setup_.zero, setup_.micros, setup_.strict, setup_.offload.optimizer}, ranks,
+            disk_.get()),
       views_(blocks.size()),
       uses_(blocks.size()) {
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -44,8 +51,12 @@ void ParamStore::reserve_pools(int64_t gathered_bytes, int64_t gradient_bytes) {
 void ParamStore::add_to(MemoryPlan& plan) const {
   const auto whole = static_cast<uint64_t>(layout_.elements());
   const auto owned = static_cast<uint64_t>(layout_.owned());
-  plan.add({"weights", copies() ? "master weights" : "parameters",
-            (weights_whole() ? whole : owned) * 4});
+  const Tier tier = tier_of(setup_.offload.optimizer);
+  if (on_disk())
+    disk_->add_to(plan);
+  else
+    plan.add({"weights", copies() ? "master weights" : "parameters",
+              (weights_whole() ? whole : owned) * 4, Life::permanent, "", tier});
   if (copies())
     plan.add(
         {"parameters", "parameters",
@@ -57,24 +68,31 @@ void ParamStore::add_to(MemoryPlan& plan) const {
   sums_.add_to(plan);
   if (tied_ != nullptr)
     plan.add({"tied sum", "operations", static_cast<uint64_t>(TiedCopy::chunk_elements) * 4});
-  plan.add({"momentum", "optimizer states", owned * 4});
-  plan.add({"variance", "optimizer states", owned * 4});
+  if (on_disk()) return;
+  for (const char* name : {"momentum", "variance"})
+    plan.add({name, "optimizer states", owned * 4, Life::permanent, "", tier});
 }
 
-void ParamStore::bind(Arena& arena, Ops& ops) {
+void ParamStore::bind(Arena& arena, Arena& host, Ops& ops) {
   ops_ = &ops;
+  Arena& states = offloads() ? host : arena;
   const Shape whole{layout_.elements()}, owned{layout_.owned()};
-  weights_ = arena.take("weights", DType::f32, weights_whole() ? whole : owned);
+  if (on_disk())
+    disk_->bind(setup_.offload, host);
+  else
+    weights_ = states.take("weights", DType::f32, weights_whole() ? whole : owned);
   computed_ = copies() ? arena.take("parameters", setup_.compute, params_whole() ? whole : owned)
                        : weights_;
   if (!params_whole())
     gathered_ = arena.take("gathered parameters", DType::u8, Shape{gathered_bytes_});
   if (setup_.purpose == Purpose::training) {
-    sums_.bind(arena, ops);
+    sums_.bind(arena, host, ops);
     if (tied_ != nullptr)
       tied_scratch_ = arena.take("tied sum", DType::f32, Shape{TiedCopy::chunk_elements});
-    momentum_ = arena.take("momentum", DType::f32, owned);
-    variance_ = arena.take("variance", DType::f32, owned);
+    if (!on_disk()) {
+      momentum_ = states.take("momentum", DType::f32, owned);
+      variance_ = states.take("variance", DType::f32, owned);
+    }
   }
   for (size_t b = 0; b < views_.size(); ++b) {
     const ParamLayout::BlockLayout& block = layout_.blocks()[b];
@@ -103,7 +121,13 @@ Tensor ParamStore::own_part(const Tensor& flat, const ParamLayout::BlockLayout& 
 }
 
 std::vector<NamedTensor> ParamStore::weights(Copies copies) const {
+  if (on_disk()) return layout_.pieces(disk_->mapped(DiskStates::weights), false, copies);
   return layout_.pieces(weights_, weights_whole(), copies);
+}
+
+std::string ParamStore::offload_description() const {
+  if (on_disk()) return disk_->description();
+  return offloads() ? "in host memory" : "";
 }
 
 void ParamStore::initialise(uint64_t seed) {
@@ -132,10 +156,11 @@ void ParamStore::initialise(uint64_t seed) {
 }
 
 void ParamStore::refresh_compute() {
+  const Tensor weights = on_disk() ? disk_->mapped(DiskStates::weights) : weights_;
   for (size_t b = 0; b < views_.size(); ++b) {
     const ParamLayout::BlockLayout& block = layout_.blocks()[b];
     if (copies())
-      ops_->cast(own_part(weights_, block, false), own_part(computed_, block, params_whole()));
+      ops_->cast(own_part(weights, block, false), own_part(computed_, block, params_whole()));
     if (params_whole()) refresh(b);
   }
   for (size_t b = 0; b < views_.size(); ++b) wait_parameters(b);
@@ -180,37 +205,65 @@ void ParamStore::finish_reductions() {
   const int owner = layout_.owners() == 1 ? 0 : ranks_.data.rank();
   const auto use_of = [&](int block) {
     if (block == TiedCopy::none) return TiedCopy::Use{};
-    const int64_t shard = layout_.blocks()[static_cast<size_t>(block)].shard;
-    return TiedCopy::Use{sums_.result(static_cast<size_t>(block)), owner * shard};
+    const auto b = static_cast<size_t>(block);
+    return TiedCopy::Use{on_disk() ? disk_->open(b, DiskStates::gradients) : sums_.result(b),
+                         owner * layout_.blocks()[b].shard};
   };
   tied_->add(use_of(tied_->embedding_block), use_of(tied_->head_block), *ops_, tied_scratch_);
+  if (on_disk()) disk_->close();
+}
+
+void ParamStore::sum_squares(size_t b, const Tensor& gradients, const Tensor& exact) const {
+  const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+  for (const ParamLayout::Range& range : block.ranges)
+    if (range.counted)
+      ops_->sum_squares(gradients.range(range.first - block.owned_offset, range.count), exact);
 }
 
 void ParamStore::sum_squared_gradients(Tensor exact) const {
   if (!counts()) return;
-  for (size_t b = 0; b < views_.size(); ++b) {
-    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    for (const ParamLayout::Range& range : block.ranges)
-      if (range.counted)
-        ops_->sum_squares(sums_.result(b).range(range.first - block.owned_offset, range.count),
-                          exact);
+  using D = DiskStates;
+  if (on_disk())
+    return disk_->for_each_block({.read = {D::gradients},
+                                  .written = {},
+                                  .visit = [&](size_t b, std::span<const Tensor> parts) {
+                                    sum_squares(b, parts[D::gradients], exact);
+                                  }});
+  for (size_t b = 0; b < views_.size(); ++b) sum_squares(b, sums_.result(b), exact);
+}
+
+void ParamStore::update_block(const AdamWStep& step, size_t b, const BlockStates& states) {
+  const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+  const Tensor computed = copies() ? own_part(computed_, block, params_whole()) : Tensor{};
+  const bool rounded = setup_.compute != DType::f32;
+  for (const ParamLayout::Range& range : block.ranges) {
+    AdamWStep part = step;
+    if (!range.decay) part.weight_decay = 0;
+    const auto of = [&](const Tensor& t) {
+      return t.range(range.first - block.owned_offset, range.count);
+    };
+    ops_->adamw(part, of(states.weights), of(states.gradients), of(states.momentum),
+                of(states.variance), rounded ? of(computed) : Tensor{});
   }
+  if (copies() && !rounded) ops_->cast(states.weights, computed);
 }
 
 void ParamStore::update(const AdamWStep& step) {
+  using D = DiskStates;
+  if (on_disk())
+    return disk_->for_each_block({.read = {D::weights, D::momentum, D::variance, D::gradients},
+                                  .written = {D::weights, D::momentum, D::variance},
+                                  .visit = [&](size_t b, std::span<const Tensor> parts) {
+                                    update_block(step, b,
+                                                 {parts[D::weights], parts[D::gradients],
+                                                  parts[D::momentum], parts[D::variance]});
+                                  }});
   for (size_t b = 0; b < views_.size(); ++b) {
     const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    const Tensor weights = own_part(weights_, block, weights_whole()), gradients = sums_.result(b);
-    for (const ParamLayout::Range& range : block.ranges) {
-      AdamWStep part = step;
-      if (!range.decay) part.weight_decay = 0;
-      const int64_t first = range.first - block.owned_offset;
-      ops_->adamw(part, weights.range(first, range.count), gradients.range(first, range.count),
-                  momentum_.range(range.first, range.count),
-                  variance_.range(range.first, range.count),
-                  copies() ? own_part(computed_, block, params_whole()).range(first, range.count)
-                           : Tensor{});
-    }
+    update_block(step, b,
+                 {own_part(weights_, block, weights_whole()), sums_.result(b),
+                  momentum_.range(block.owned_offset, block.shard),
+                  variance_.range(block.owned_offset, block.shard)});
   }
 }
 

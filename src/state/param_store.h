@@ -21,11 +21,13 @@ struct StoreSetup {
   ZeroPlan zero = {};
   int micros = 1;       // of this rank in a step
   bool strict = false;  // sums whose order no layout changes
+  OffloadSetup offload = {};
 };
 
 // The model states of one rank of the data axis in flat buffers: weights (f32 master), the compute
 // dtype's copy of them (the same memory when that is f32), and for training gradients, momentum and
-// variance (f32), each whole or this rank's shard as ZeroPlan says. Padding stays zero.
+// variance (f32), each whole or this rank's shard as ZeroPlan says. With the optimizer offloaded
+// all but the compute copy lies in another tier. Padding stays zero.
 class ParamStore {
  public:
   // `tied` outlives the store; null: no tied matrix has a copy.
@@ -36,10 +38,13 @@ class ParamStore {
   // their way to their owners; before add_to.
   void reserve_pools(int64_t gathered_bytes, int64_t gradient_bytes);
   void add_to(MemoryPlan& plan) const;
-  void bind(Arena& arena, Ops& ops);  // must come before everything below
+  void bind(Arena& device, Arena& host, Ops& ops);  // must come before everything below
 
   // Every weight from (seed, its name, its global index): the same for every layout.
   void initialise(uint64_t seed);
+  // Says where offloaded states lie; "" without any.
+  std::string offload_description() const;
+
   // Rounds the owned weights into the compute copy and collects what others own; needed after
   // writing to weights().
   void refresh_compute();
@@ -58,15 +63,21 @@ class ParamStore {
 
   // Logical tensors (no padding), by global name: this rank's pieces of each, everything with one
   // owner. Gradients are there between the reductions and the next step.
+  // On disk they are mapped: release_pieces() lets that memory go, and comes before the next step.
   std::vector<NamedTensor> weights(Copies copies = Copies::all) const;
   std::vector<NamedTensor> gradients(Copies copies = Copies::all) const {
     return sums_.pieces(copies);
   }
   std::vector<NamedTensor> momentum(Copies copies = Copies::all) const {
-    return layout_.pieces(momentum_, false, copies);
+    return layout_.pieces(on_disk() ? disk_->mapped(DiskStates::momentum) : momentum_, false,
+                          copies);
   }
   std::vector<NamedTensor> variance(Copies copies = Copies::all) const {
-    return layout_.pieces(variance_, false, copies);
+    return layout_.pieces(on_disk() ? disk_->mapped(DiskStates::variance) : variance_, false,
+                          copies);
+  }
+  void release_pieces() const {
+    if (on_disk()) disk_->unmap();
   }
   // Whether this rank's counted states are the ones to add up and to write: states that all ranks
   // of the data axis hold whole count on the first.
@@ -90,7 +101,15 @@ class ParamStore {
     std::vector<Tensor> params, grads;
     Work arriving;  // parameters under way
   };
-  bool copies() const { return setup_.compute != DType::f32; }
+  bool offloads() const { return setup_.offload.optimizer != Offload::none; }
+  bool on_disk() const { return disk_ != nullptr; }
+  bool copies() const { return setup_.compute != DType::f32 || offloads(); }
+  // One block's update, of its shards in memory.
+  struct BlockStates {
+    Tensor weights, gradients, momentum, variance;
+  };
+  void update_block(const AdamWStep& step, size_t block, const BlockStates& states);
+  void sum_squares(size_t block, const Tensor& gradients, const Tensor& exact) const;
   bool weights_whole() const { return !copies() && params_whole(); }
   Tensor own_part(const Tensor& flat, const ParamLayout::BlockLayout& block, bool whole) const;
   void show(size_t block, const Tensor& values, std::vector<Tensor> BlockViews::*views);
@@ -99,6 +118,7 @@ class ParamStore {
   StateRanks ranks_;
   ParamLayout layout_;
   const TiedCopy* tied_;
+  std::unique_ptr<DiskStates> disk_;
   GradientSums sums_;
   int64_t gathered_bytes_ = 0;
   std::vector<BlockViews> views_;

@@ -21,6 +21,10 @@ struct Layout {
   int virtual_stages = 1;
   int gather_window = 2;
   std::vector<int64_t> stage_layers = {};
+  Recompute recompute = Recompute::none;
+  int64_t recompute_layers = -1;
+  Offload offload = Offload::none;
+  std::filesystem::path offload_dir = {};
 
   MeshShape mesh() const { return {{pipeline, data, tensor}}; }
 };
@@ -74,6 +78,9 @@ inline StepSetup step_of(const Layout& layout, int micros, const Mesh& mesh) {
           .sequence_parallel = layout.sequence,
           .bucket_bytes = layout.bucket_bytes,
           .gather_window = layout.gather_window,
+          .recompute = layout.recompute,
+          .recompute_layers = layout.recompute_layers,
+          .offload = {layout.offload, layout.offload_dir, mesh.rank},
           .mesh = &mesh};
 }
 
@@ -140,6 +147,8 @@ inline Outcome train_rank(const Mesh& mesh, const Workload& work, const Layout& 
     collect(rank.engine.store().weights(Copies::counted), *rank.ops, out.weights);
   EXPECT_EQ(rank.engine.arena().peak_bytes(), rank.engine.plan().peak_bytes(Tier::device));
   EXPECT_TRUE(rank.engine.arena().unused().empty());
+  EXPECT_EQ(rank.engine.host_arena().peak_bytes(), rank.engine.plan().peak_bytes(Tier::host));
+  EXPECT_TRUE(rank.engine.host_arena().unused().empty());
   return out;
 }
 

@@ -77,7 +77,11 @@ TEST_F(Plan, WrongRequestsAreRefused) {
       {{"--parameters", "0"}, "'0'"},
       {{"--parameters", "7.5G"}, "'7.5G'"},
       {{"--parameters", "nan"}, "'nan'"},
-      {{"--parameters", "1B", "--dp", "0"}, "data-parallel"},
+      {{"--parameters", "1B", "--dp", "-1"}, "data-parallel"},
+      {{"--model", "tiny", "--zero", "4"}, "zero"},
+      {{"--model", "tiny", "--zero", "-1"}, "zero"},
+      {{"--model", "tiny", "--tensor-parallel", "0"}, "tensor-parallel"},
+      {{"--model", "tiny", "--pipeline-parallel", "2", "--schedule", "1f2b"}, "1f1b"},
       {{"--model", "gtp2"}, "'gpt2'"}};
   for (const auto& [more, says] : refusals) {
     std::vector<std::string> words{"plan", "--json", at("plan.json")};
@@ -99,6 +103,14 @@ TEST_F(Plan, OptionsThatWouldBeIgnoredAreRefused) {
                                              {"--bucket-size", "1MiB"},
                                              {"--rank-flops", "1e9"},
                                              {"--link-bandwidth", "1MB"},
+                                             {"--tensor-parallel", "2"},
+                                             {"--sequence-parallel"},
+                                             {"--pipeline-parallel", "2"},
+                                             {"--schedule", "gpipe"},
+                                             {"--virtual-stages", "2"},
+                                             {"--stage-layers", "1,2"},
+                                             {"--mesh-order", "data,tensor,pipeline"},
+                                             {"--gather-window", "3"},
                                              {"--memory-bandwidth", "1e9"}}) {
     std::vector<std::string> command{"plan", "--parameters", "1000"};
     command.insert(command.end(), words.begin(), words.end());

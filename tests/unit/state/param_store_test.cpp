@@ -21,7 +21,7 @@ struct Store {
               StateRanks{*alone}) {
     store.add_to(plan);
     arena = std::make_unique<Arena>(plan, Tier::device);
-    store.bind(*arena, *ops);
+    store.bind(*arena, *arena, *ops);
   }
   static std::span<float> floats(const Tensor& t) {
     return {static_cast<float*>(t.data), static_cast<size_t>(t.elements())};

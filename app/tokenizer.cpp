@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "command.h"
+#include "data/data_files.h"
+#include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/bpe_trainer.h"
+
+namespace rankine {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string standard_input() {
+  std::string text;
+  std::array<char, 65536> buffer{};
+  for (size_t bytes = 0; (bytes = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;)
+    text.append(buffer.data(), bytes);
+  require(std::ferror(stdin) == 0, ErrorKind::environment, "cannot read standard input");
+  return text;
+}
+
+void write_out(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  require(std::fflush(stdout) == 0, ErrorKind::environment, "cannot write to standard output");
+}
+
+BpeTokenizer open_tokenizer(const fs::path& path) {
+  require(!path.empty(), ErrorKind::usage,
+          "--tokenizer is missing: a tokenizer.json, or a folder with one");
+  return BpeTokenizer::open(path);
+}
+
+void count_words(const std::vector<fs::path>& files, BpeTrainer& trainer) {
+  double total = 0;
+  for (const fs::path& file : files) total += static_cast<double>(fs::file_size(file));
+  Log log(stderr);
+  Progress progress(log, "count words of", "bytes", total);
+  for (const fs::path& file : files) {
+    require(detect_format(file, DataFormat::automatic) == DataFormat::text, ErrorKind::data,
+            "'{}' holds tokens; a tokenizer is trained on text", file.string());
+    const MappedFile map(file);
+    std::string_view text(reinterpret_cast<const char*>(map.data()), map.size());
+    constexpr std::string_view mark = "\xEF\xBB\xBF";  // not text, in training either
+    if (text.starts_with(mark)) text.remove_prefix(mark.size());
+    trainer.add(text);
+    if (log.terminal()) progress.report(static_cast<double>(trainer.bytes()));
+  }
+}
+
+int train(const Arguments& arguments) {
+  std::vector<fs::path> data;
+  fs::path output;
+  int64_t vocabulary = 4096;
+  SplitPattern pattern = SplitPattern::gpt2;
+  OptionTable table;
+  table.paths({"data"}, &data, "text files, folders and globs; a file is a document");
+  table.integer({"vocabulary"}, &vocabulary, "tokens, \"<|endoftext|>\" among them",
+                {.least = 257, .most = 1 << 24});
+  table.choice({"pattern"}, &pattern,
+               {{"gpt2", SplitPattern::gpt2},
+                {"llama3", SplitPattern::llama3},
+                {"qwen", SplitPattern::qwen}},
+               "whose rule cuts text into words");
+  table.path({"output"}, &output, "folder to write tokenizer.json and tokenizer_config.json to");
+  if (parse_options(table, arguments).help) {
+    fmt::print("{}", help_text(table, "rankine tokenizer train", "Learns a vocabulary from text."));
+    return 0;
+  }
+  require(!data.empty(), ErrorKind::usage, "--data is missing: files of text");
+  require(!output.empty(), ErrorKind::usage, "--output is missing: the folder to write to");
+  std::error_code code;
+  require(!fs::exists(output / "tokenizer.json", code), ErrorKind::usage,
+          "'{}' is there already; choose another --output or remove it",
+          (output / "tokenizer.json").string());
+  BpeTrainer trainer(pattern);
+  count_words(expand_paths(data), trainer);
+  const std::string json = trainer.train(vocabulary);
+  make_folders(output);
+  write_text_atomically(output / "tokenizer_config.json", trainer.config());
+  write_text_atomically(output / "tokenizer.json", json);
+  fmt::print("{} tokens from {} of text, {} different words; written to '{}'\n", vocabulary,
+             format_bytes(trainer.bytes()), trainer.different_words(), output.string());
+  return 0;
+}
+
+int encode(const Arguments& arguments) {
+  fs::path path;
+  std::string text;
+  EncodeOptions options;
+  OptionTable table;
+  table.path({"tokenizer"}, &path, "a tokenizer.json, or a folder with one");
+  table.text({"text"}, &text, "what to encode; without it, standard input");
+  table.flag({"add-special"}, &options.add_special, "with what the tokenizer puts around a text");
+  table.flag({"parse-special"}, &options.parse_special,
+             "read \"<|endoftext|>\" and its like in the text as tokens");
+  if (parse_options(table, arguments).help) {
+    fmt::print("{}", help_text(table, "rankine tokenizer encode", "Prints the ids of a text."));
+    return 0;
+  }
+  const BpeTokenizer tokenizer = open_tokenizer(path);
+  if (table.origin("text") == OptionOrigin::standard) text = standard_input();
+  std::string line;
+  for (const int32_t id : tokenizer.encode(text, options))
+    line += fmt::format("{}{}", line.empty() ? "" : " ", id);
+  write_out(line + "\n");
+  return 0;
+}
+
+TokenIds read_ids(const std::string& text) {
+  TokenIds ids;
+  constexpr const char* between = " \t\r\n,";
+  for (size_t at = text.find_first_not_of(between); at != std::string::npos;) {
+    const size_t end = std::min(text.find_first_of(between, at), text.size());
+    const std::string word = text.substr(at, end - at);
+    size_t used = 0;
+    int id = -1;
+    try {
+      id = std::stoi(word, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    require(used == word.size() && id >= 0, ErrorKind::usage, "'{}' is no token id", word);
+    ids.push_back(id);
+    at = text.find_first_not_of(between, end);
+  }
+  return ids;
+}
+
+int decode(const Arguments& arguments) {
+  fs::path path;
+  std::vector<std::string> words;
+  bool skip_special = false;
+  OptionTable table;
+  table.path({"tokenizer"}, &path, "a tokenizer.json, or a folder with one");
+  table.texts({"ids"}, &words, "what to decode; without them, standard input", "ID");
+  table.flag({"skip-special"}, &skip_special, "leave special tokens out of the text");
+  if (parse_options(table, arguments).help) {
+    fmt::print("{}", help_text(table, "rankine tokenizer decode", "Prints the text of ids."));
+    return 0;
+  }
+  const BpeTokenizer tokenizer = open_tokenizer(path);
+  std::string text;
+  for (const std::string& word : words) text += word + " ";
+  write_out(tokenizer.decode(read_ids(words.empty() ? standard_input() : text), skip_special));
+  return 0;
+}
+
+}  // namespace
+
+int run_tokenizer(const Arguments& arguments) {
+  const std::string action = arguments.empty() ? "" : arguments[0];
+  if (action == "--help" || action == "-h") {
+    fmt::print(
+        "Trains and tries tokenizers.\n\nusage: rankine tokenizer train|encode|decode "
+        "[OPTIONS]\n\n`rankine tokenizer train --help` lists an action's options.\n");
+    return 0;
+  }
+  const Arguments rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  if (action == "train") return train(rest);
+  if (action == "encode") return encode(rest);
+  if (action == "decode") return decode(rest);
+  fail(ErrorKind::usage, "'rankine tokenizer' is followed by train, encode or decode, not '{}'",
+       action);
+}
+
+}  // namespace rankine
