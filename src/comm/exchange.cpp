@@ -21,6 +21,12 @@ int left_part(int count) {
   return left;
 }
 
+// Microseconds to sleep while nobody waits: what a peer has not even begun can take long, and each
+// look takes the processor from what computes on it.
+useconds_t nap_after(int naps) {
+  return naps < 32 ? 60 : naps < 64 ? 250 : 1000;
+}
+
 }  // namespace
 
 void LinkGroup::Exchange::drive_sends() {
@@ -55,7 +61,7 @@ void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
     if (round < yields)
       sched_yield();
     else
-      usleep(urgent ? 30 : 60);
+      usleep(urgent ? 30 : nap_after(round - yields));
     if (round % 64 != 0) continue;
     if (group_.settings_.interruption)
       if (const std::string why = group_.settings_.interruption(); !why.empty())
