@@ -77,12 +77,16 @@ TEST(Rooms, VendorHeadersStayInTheirFolders) {
     if (!is_source(entry.path())) continue;
     const std::string place = entry.path().lexically_relative(source).string();
     std::ifstream file(entry.path());
-    for (std::string line; std::getline(file, line);)
+    for (std::string line; std::getline(file, line);) {
       for (const char* vendor : {"dnnl", "oneapi", "mpi", "nccl", "cuda", "cublas", "cudnn", "omp"})
         if (included(line).starts_with(vendor)) {
           EXPECT_TRUE(place.starts_with("ops/cpu") || place.starts_with("comm"))
               << place << ": " << line;
         }
+      if (included(line).starts_with("liburing")) {
+        EXPECT_TRUE(place.starts_with("tensor/uring")) << place << ": " << line;
+      }
+    }
   }
 }
 
