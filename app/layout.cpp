@@ -72,7 +72,9 @@ std::string blocks_text(const Engine& engine) {
     const int64_t first = std::max<int64_t>(stage.first, 1) - 1;
     const int64_t last = std::min(stage.first + stage.count, layers + 1) - 2;
     std::string text = stage.first == 0 ? "embedding" : "";
-    if (last >= first) text += fmt::format("{}layers {}-{}", text.empty() ? "" : ", ", first, last);
+    if (last >= first) text += text.empty() ? "" : ", ";
+    if (last > first) text += fmt::format("layers {}-{}", first, last);
+    if (last == first) text += fmt::format("layer {}", first);
     if (stage.first + stage.count == Model::block_count(engine.config()))
       text += text.empty() ? "head" : ", head";
     out += (out.empty() ? "" : "; ") + text;

@@ -65,8 +65,8 @@ std::vector<PlanLine> summary(const MemoryPlan& plan, Tier tier) {
 std::string to_table(const MemoryPlan& plan, Tier tier) {
   std::string out;
   for (const PlanLine& line : summary(plan, tier))
-    out += fmt::format("  {:<20} {:>12}\n", line.category, format_bytes(line.bytes));
-  out += fmt::format("  {:<20} {:>12}\n", "total", format_bytes(plan.peak_bytes(tier)));
+    out += fmt::format("  {:<24} {:>12}\n", line.category, format_bytes(line.bytes));
+  out += fmt::format("  {:<24} {:>12}\n", "total", format_bytes(plan.peak_bytes(tier)));
   return out;
 }
 

@@ -83,7 +83,7 @@ TEST(TierQueue, ContinuesShortAndInterruptedPieces) {
   Bench bench([&](const TierPiece& piece) -> int64_t {
     if (++calls % 3 == 0) return -EINTR;
     if (calls % 5 == 0) return -EAGAIN;
-    return static_cast<int64_t>(std::max<uint64_t>(4096, piece.bytes / 3));
+    return static_cast<int64_t>(std::min(piece.bytes, std::max<uint64_t>(4096, piece.bytes / 3)));
   });
   for (size_t i = 0; i < file_bytes; ++i) bench.memory[i] = static_cast<std::byte>(i * 7 >> 4);
   const std::vector<std::byte> written = bench.memory;
@@ -99,7 +99,7 @@ TEST(TierQueue, AFailedPieceFailsItsRequestAloneWithItsOffset) {
   Bench bench([&](const TierPiece& piece) {
     return piece.offset <= bad && bad < piece.offset + piece.bytes ? -EIO : all_of(piece);
   });
-  const auto first = bench.start(true, 0, bad), second = bench.start(true, bad),
+  const auto first = bench.start(true, 0, bad), second = bench.start(true, bad, file_bytes - bad),
              third = bench.start(true, bad + (uint64_t{1} << 20), 4096);
   first->wait();
   third->wait();
