@@ -289,14 +289,14 @@ TEST(TierFile, ThreadsTakeThePlaceOfARefusedUring) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// Claims alone: a process that forks while it has threads may start none in the child.
 TEST(TierFile, RefusesAFileThatAnotherProcessHolds) {
   const TemporaryFolder folder;
-  const TierFile file({.folder = folder.path(), .name = own_name, .bytes = page});
+  const FileClaim file(folder.path(), own_name, page);
   const std::string said = in_another_process([&]() -> std::string {
-    const TierFile other(
-        {.folder = folder.path(), .name = "rankine-offload-1.tier", .bytes = page});
+    const FileClaim other(folder.path(), "rankine-offload-1.tier", page);
     if (other.left_overs_removed() != 0) return "removed a living file";
-    TierFile({.folder = folder.path(), .name = own_name, .bytes = page});
+    const FileClaim again(folder.path(), own_name, page);
     return "no error";
   });
   EXPECT_EQ(said, fmt::format("3: '{}' is in use by another run: name another folder",
