@@ -9,7 +9,8 @@
 #include "support/tiny_models.h"
 #include "support/training.h"
 
-// This program's operator new notes who calls it, while asked to.
+// This program's operator new notes who calls it, while asked to. Every form is replaced, since the
+// library's own would pair its memory with the delete below.
 namespace {
 
 std::atomic<bool> watching{false};
@@ -32,6 +33,14 @@ bool from_vendor(const void* caller) {
   return memory;
 }
 
+void* allocate_or_null(std::size_t bytes, std::size_t alignment, const void* caller) noexcept {
+  try {
+    return allocate(bytes, alignment, caller);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 [[gnu::noinline]] void release(void* p) {
   std::free(p);
 }
@@ -49,6 +58,18 @@ void* operator new(std::size_t bytes, std::align_val_t a) {
 }
 void* operator new[](std::size_t bytes, std::align_val_t a) {
   return allocate(bytes, static_cast<std::size_t>(a), __builtin_return_address(0));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, 1, __builtin_return_address(0));
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, 1, __builtin_return_address(0));
+}
+void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, static_cast<std::size_t>(a), __builtin_return_address(0));
+}
+void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, static_cast<std::size_t>(a), __builtin_return_address(0));
 }
 void operator delete(void* p) noexcept {
   release(p);
