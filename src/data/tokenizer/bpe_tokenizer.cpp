@@ -62,7 +62,8 @@ void Encoder::encode(std::string_view text, EncodeOptions options, TokenIds& out
   tokenizer_.raw_added_.split(
       text, options.parse_special,
       [&](std::string_view piece) {
-        encode_piece(piece, piece.data() == text.data(), options.parse_special, out);
+        const bool first = piece.data() == text.data() && !options.continues;
+        encode_piece(piece, first, options.parse_special, out);
       },
       [&](const AddedToken& token) { out.push_back(token.id); });
   if (options.add_special) out.insert(out.end(), after.begin(), after.end());

@@ -23,6 +23,7 @@ namespace rankine {
 struct EncodeOptions {
   bool add_special = false;    // what the template puts before and after, as a "<s>"
   bool parse_special = false;  // added tokens spelled out in the text become those tokens
+  bool continues = false;  // other tokens stand before it: what only a beginning gets is left out
 };
 
 struct SpecialIds {
