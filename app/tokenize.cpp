@@ -18,6 +18,7 @@ struct TokenizeOptions {
 OptionTable declare(TokenizeOptions& o) {
   OptionTable table;
   declare_options(table, o.text);
+  declare_instruction_options(table, o.text);
   declare_tokenizer_options(table, o.tokenizer, o.end_token);
   table.path({"output"}, &o.output, "the token file to write");
   table.integer({"threads"}, &o.threads, "to tokenize with; 0: one for each processor",
@@ -43,14 +44,11 @@ int run_tokenize(const Arguments& arguments) {
   std::error_code code;
   require(!fs::exists(o.output, code), ErrorKind::usage,
           "'{}' is there already; choose another --output or remove it", o.output.string());
-  const TextTokenizer tokenizer = TextTokenizer::open(o.tokenizer);
-  const TokenizeJob job{.files = list_files(o.text.data, o.text.format),
-                        .text_field = o.text.text_field,
-                        .bad_lines = o.text.bad_lines,
-                        .tokenizer = tokenizer,
-                        .end_token = tokenizer.end_token(o.end_token)};
-  require(job.files.front().holds_text(), ErrorKind::data, "'{}' holds tokens already",
-          job.files.front().path.string());
+  const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
+  require(files.front().holds_text(), ErrorKind::data, "'{}' holds tokens already",
+          files.front().path.string());
+  const TokenizeJob job =
+      tokenize_job(files, o.text, TextTokenizer::open(o.tokenizer), o.end_token);
   Log log(stderr);
   TokenFileWriter writer(o.output);
   make_tokens(job, writer, o.threads, log);

@@ -39,8 +39,9 @@ BpeTokenizer open_tokenizer(const fs::path& path) {
 // Documents of all files, each whole.
 void count_words(const TextOptions& o, BpeTrainer& trainer) {
   std::vector<DataFile> files = list_files(o.data, o.format);
-  require(files.front().holds_text(), ErrorKind::data,
-          "'{}' holds tokens; a tokenizer is trained on text", files.front().path.string());
+  require(files.front().holds_text() && files.front().format != DataFormat::instructions,
+          ErrorKind::data, "'{}' does not hold text; a tokenizer is trained on text",
+          files.front().path.string());
   TextReader reader(files);
   TextReport report(std::move(files), o.bad_lines);
   JsonLines lines;

@@ -137,7 +137,7 @@ void print_ranks(Log& log, const TrainOptions& o, const PlannedLayout& layout,
 // Names what a resumed run changes of its stored configuration, and refuses other data.
 void check_resumed(const RunState& before, const RunState& now, const OptionTable& table,
                    Log& log) {
-  require(before.tokenizer == now.tokenizer, ErrorKind::data,
+  require(before.tokenizer.empty() || before.tokenizer == now.tokenizer, ErrorKind::data,
           "the tokenizer is another one than the run began with: {} now, {} then; leave "
           "--tokenizer out, or start a new run",
           now.tokenizer, before.tokenizer);

@@ -92,9 +92,10 @@ std::string identity_of(const TokenData& data) {
 }
 
 SampleOrder order_of(const TrainOptions& o, const Corpus& corpus, double share, uint64_t number) {
-  const double batch = static_cast<double>(o.run.global_batch_size);
+  // Rounded up, but not because of the share's own rounding.
+  const double batch = share * static_cast<double>(o.run.global_batch_size);
   return SampleOrder({.windows = corpus.windows(),
-                      .least_training = static_cast<uint64_t>(std::ceil(share * batch)),
+                      .least_training = static_cast<uint64_t>(std::ceil(batch - 1e-6)),
                       .validation_fraction = o.data.validation_fraction,
                       .seed = o.run.seed,
                       .corpus = number});
@@ -156,12 +157,7 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
   for (const std::vector<DataFile>& files : source.corpora) {
     readable.push_back(files);
     if (!source.holds_text() || (tokenizer->is_bytes() && readable_as_bytes(files))) continue;
-    pending.push_back({{.files = files,
-                        .text_field = o.data.text.text_field,
-                        .bad_lines = o.data.text.bad_lines,
-                        .tokenizer = *tokenizer,
-                        .end_token = tokenizer->end_token(o.data.end_token)},
-                       {}});
+    pending.push_back({tokenize_job(files, o.data.text, *tokenizer, o.data.end_token), {}});
     pending.back().file = cache_folder(o) / (job_key(pending.back().job) + ".tokens");
     readable.back() = {{pending.back().file, DataFormat::tokens}};
   }

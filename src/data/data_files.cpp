@@ -174,7 +174,8 @@ std::vector<fs::path> expand_paths(const std::vector<fs::path>& paths) {
 
 DataFile detect_format(const fs::path& path, DataFormat wanted) {
   using enum DataFormat;
-  if (wanted != automatic && wanted != text && wanted != jsonl) return {path, wanted};
+  const bool of_text = wanted == text || wanted == jsonl || wanted == instructions;
+  if (wanted != automatic && !of_text) return {path, wanted};
   std::string beginning = beginning_of(path, Compression::none);
   const FileBytes raw(reinterpret_cast<const uint8_t*>(beginning.data()), beginning.size());
   if (wanted == automatic) {
@@ -195,9 +196,8 @@ DataFile detect_format(const fs::path& path, DataFormat wanted) {
     if (path.extension() == ".gz" || path.extension() == ".zst") inner = path.stem();
   }
   refuse_unsupported(path, inner, beginning);
-  const bool lines =
-      wanted == jsonl || (wanted == automatic && looks_like_json_lines(path, inner, beginning));
-  return {path, lines ? jsonl : text, compression};
+  if (wanted != automatic) return {path, wanted, compression};
+  return {path, looks_like_json_lines(path, inner, beginning) ? jsonl : text, compression};
 }
 
 std::vector<DataFile> list_files(const std::vector<fs::path>& paths, DataFormat wanted) {

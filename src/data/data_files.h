@@ -14,7 +14,10 @@ struct DataFile {
   DataFormat format = DataFormat::text;  // never automatic
   Compression compression = Compression::none;
 
-  bool holds_text() const { return format == DataFormat::text || format == DataFormat::jsonl; }
+  bool is_lines() const {
+    return format == DataFormat::jsonl || format == DataFormat::instructions;
+  }
+  bool holds_text() const { return format == DataFormat::text || is_lines(); }
 };
 
 // Files in the given order; a folder gives its files sorted by path (hidden ones and the .idx

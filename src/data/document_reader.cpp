@@ -75,7 +75,7 @@ bool TextReader::next(TextPiece& piece) {
     open_file();
   }
   piece.file = static_cast<uint32_t>(next_file_ - 1);
-  piece.is_lines = files_[piece.file].format == DataFormat::jsonl;
+  piece.is_lines = files_[piece.file].is_lines();
   piece.is_forced = false;
   if (piece.is_lines)
     take_lines(piece);

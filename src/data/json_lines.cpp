@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "data/utf8_text.h"
@@ -78,35 +79,67 @@ JsonLines::~JsonLines() = default;
 
 namespace {
 
-// The field's text, or why there is none.
-struct Field {
-  std::string_view text;
-  std::string fault;
-};
+using Element = simdjson::dom::element;
+using Object = simdjson::dom::object;
 
-Field field_of(simdjson::simdjson_result<simdjson::dom::element> parsed, const std::string& field) {
-  if (parsed.error() != simdjson::SUCCESS) return {{}, std::string(reason_of(parsed.error()))};
-  simdjson::dom::object object;
-  const simdjson::dom::element line = parsed.value_unsafe();
-  if (line.get(object) != simdjson::SUCCESS)
-    return {{}, fmt::format("{}, not an object", type_name(line.type()))};
-  Field out;
-  bool met = false;
+// Why a line is bad; thrown and caught within a line.
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  fail(ErrorKind::data, format, std::forward<Args>(args)...);
+}
+
+// The member of that name, if there is one.
+std::optional<Element> member(const Object& object, std::string_view name) {
+  std::optional<Element> found;
   for (const auto& [key, value] : object) {
-    if (key != field) continue;
-    if (met) return {{}, fmt::format("\"{}\" is there twice", field)};
-    met = true;
-    if (value.get(out.text) != simdjson::SUCCESS)
-      return {{}, fmt::format("\"{}\" is {}, not a string", field, type_name(value.type()))};
+    if (key != name) continue;
+    if (found) refuse("\"{}\" is there twice", name);
+    found = value;
   }
-  if (!met) out.fault = fmt::format("no \"{}\"", field);
+  return found;
+}
+
+std::string_view text_of(const std::optional<Element>& value, std::string_view name) {
+  std::string_view text;
+  if (!value) refuse("no \"{}\"", name);
+  if (value->get(text) != simdjson::SUCCESS)
+    refuse("\"{}\" is {}, not a string", name, type_name(value->type()));
+  return text;
+}
+
+Object object_of(const Element& value, std::string_view name) {
+  Object object;
+  if (value.get(object) != simdjson::SUCCESS)
+    refuse("{}{}, not an object", name, type_name(value.type()));
+  return object;
+}
+
+std::vector<ChatMessage> conversation_of(const Object& line, const ConversationFields& fields) {
+  std::vector<ChatMessage> out;
+  const std::optional<Element> messages = member(line, fields.messages);
+  if (!messages) {
+    const std::optional<Element> prompt = member(line, fields.prompt);
+    if (!prompt) refuse("neither \"{}\" nor \"{}\"", fields.messages, fields.prompt);
+    out.push_back({"user", std::string(text_of(prompt, fields.prompt))});
+    out.push_back(
+        {"assistant", std::string(text_of(member(line, fields.response), fields.response))});
+    return out;
+  }
+  simdjson::dom::array list;
+  if (messages->get(list) != simdjson::SUCCESS)
+    refuse("\"{}\" is {}, not a list", fields.messages, type_name(messages->type()));
+  for (const Element element : list) {
+    const Object message = object_of(element, "a message is ");
+    out.push_back({std::string(text_of(member(message, "role"), "role")),
+                   std::string(text_of(member(message, "content"), "content"))});
+  }
   return out;
 }
 
 }  // namespace
 
-void JsonLines::read_field(std::string_view piece, const std::string& field, LineCounts& counts,
-                           const std::function<void(std::string_view)>& on_text) {
+template <class OnLine>
+void JsonLines::read_lines(std::string_view piece, LineCounts& counts, OnLine&& on_line) {
   for (size_t begin = 0; begin < piece.size();) {
     const void* found = std::memchr(piece.data() + begin, '\n', piece.size() - begin);
     const size_t end = found != nullptr
@@ -120,14 +153,29 @@ void JsonLines::read_field(std::string_view piece, const std::string& field, Lin
       ++counts.blank;
       continue;
     }
-    const Field found_field = field_of(parser_->parse(line, room_behind, counts.replaced), field);
-    if (found_field.fault.empty()) {
-      on_text(found_field.text);
-      continue;
+    try {
+      const auto parsed = parser_->parse(line, room_behind, counts.replaced);
+      if (parsed.error() != simdjson::SUCCESS) refuse("{}", reason_of(parsed.error()));
+      on_line(object_of(parsed.value_unsafe(), ""));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      ++counts.bad;
+      if (counts.faults.size() < most_faults) counts.faults.push_back({number, error.what()});
     }
-    ++counts.bad;
-    if (counts.faults.size() < most_faults) counts.faults.push_back({number, found_field.fault});
   }
+}
+
+void JsonLines::read_field(std::string_view piece, const std::string& field, LineCounts& counts,
+                           const std::function<void(std::string_view)>& on_text) {
+  read_lines(piece, counts,
+             [&](const Object& line) { on_text(text_of(member(line, field), field)); });
+}
+
+void JsonLines::read_conversations(
+    std::string_view piece, const ConversationFields& fields, LineCounts& counts,
+    const std::function<void(const std::vector<ChatMessage>&)>& on_conversation) {
+  read_lines(piece, counts,
+             [&](const Object& line) { on_conversation(conversation_of(line, fields)); });
 }
 
 }  // namespace rankine

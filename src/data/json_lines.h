@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/instructions.h"
+
 // JSON lines: one object a line. Strict: what is no JSON object with the wanted fields, each once
 // and a string, is a bad line with its reason.
 namespace rankine {
@@ -32,9 +34,15 @@ class JsonLines {
   // lives until the call ends.
   void read_field(std::string_view piece, const std::string& field, LineCounts& counts,
                   const std::function<void(std::string_view)>& on_text);
+  // Likewise for each conversation; an Error{data} that on_conversation throws makes the line bad.
+  void read_conversations(
+      std::string_view piece, const ConversationFields& fields, LineCounts& counts,
+      const std::function<void(const std::vector<ChatMessage>&)>& on_conversation);
 
  private:
   struct Parser;
+  template <class OnLine>
+  void read_lines(std::string_view piece, LineCounts& counts, OnLine&& on_line);
   std::unique_ptr<Parser> parser_;
 };
 

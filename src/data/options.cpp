@@ -6,16 +6,19 @@ void declare_options(OptionTable& table, TextOptions& options) {
   table.paths({"data", "data-path", "train-data-path"}, &options.data,
               "text, JSON lines (both also as .gz or .zst) or token files; folders are searched, "
               "globs expanded");
-  table.choice({"data-format"}, &options.format,
-               {{"auto", DataFormat::automatic},
-                {"text", DataFormat::text},
-                {"jsonl", DataFormat::jsonl},
-                {"tokens", DataFormat::tokens},
-                {"raw-u16", DataFormat::raw_u16},
-                {"raw-u32", DataFormat::raw_u32},
-                {"llmc", DataFormat::llmc},
-                {"megatron", DataFormat::megatron}},
-               "what the files hold; raw token files (nanoGPT) carry no mark and need this");
+  table.choice(
+      {"data-format"}, &options.format,
+      {{"auto", DataFormat::automatic},
+       {"text", DataFormat::text},
+       {"jsonl", DataFormat::jsonl},
+       {"instructions", DataFormat::instructions},
+       {"tokens", DataFormat::tokens},
+       {"raw-u16", DataFormat::raw_u16},
+       {"raw-u32", DataFormat::raw_u32},
+       {"llmc", DataFormat::llmc},
+       {"megatron", DataFormat::megatron}},
+      "what the files hold; raw token files (nanoGPT) carry no mark and need this, and so do "
+      "instructions: JSON lines of conversations, of which the replies are learned");
   table.text({"text-field", "json-keys"}, &options.text_field,
              "the field of JSON lines that holds a document", "NAME");
   table.real(
@@ -23,6 +26,19 @@ void declare_options(OptionTable& table, TextOptions& options) {
       "largest share of a file's JSON lines that may be left out because they are no JSON or "
       "lack the field",
       {.least = 0, .most = 1});
+}
+
+void declare_instruction_options(OptionTable& table, TextOptions& options) {
+  ConversationFields& fields = options.conversation;
+  table.text({"prompt-field"}, &fields.prompt, "of instructions: the field of a question", "NAME");
+  table.text({"response-field"}, &fields.response, "of instructions: the field of its answer",
+             "NAME");
+  table.text({"messages-field"}, &fields.messages,
+             "of instructions: the field of a list of {role, content}", "NAME");
+  table.text({"chat-template"}, &options.chat_template,
+             "how conversations become text: the name of a template, none for prompt and response "
+             "one after the other; empty: the tokenizer's own, if it has one",
+             "NAME");
 }
 
 void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token) {
@@ -38,6 +54,7 @@ void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::
 void declare_options(OptionTable& table, DataOptions& options) {
   table.heading("Data");
   declare_options(table, options.text);
+  declare_instruction_options(table, options.text);
   table.text({"data-weights"}, &options.weights,
              "shares of the samples that come from each path of --data, as 0.7,0.3; empty: the "
              "paths are one corpus",

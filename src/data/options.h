@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "data/instructions.h"
 
 // What a user says about training data.
 namespace rankine {
@@ -14,7 +15,8 @@ enum class DataFormat : uint8_t {
   automatic,
   text,
   jsonl,
-  tokens,  // Rankine's own
+  instructions,  // JSON lines of conversations
+  tokens,        // Rankine's own
   raw_u16,
   raw_u32,
   llmc,
@@ -27,6 +29,8 @@ struct TextOptions {
   DataFormat format = DataFormat::automatic;
   std::string text_field = "text";  // of JSON lines
   double bad_lines = 0.01;          // of a file's JSON lines: more are an error
+  ConversationFields conversation;
+  std::string chat_template;  // "": the tokenizer's own, if it has one; "none"
 };
 
 struct DataOptions {
@@ -40,6 +44,8 @@ struct DataOptions {
 
 // --data, --data-format, --text-field, --bad-lines.
 void declare_options(OptionTable& table, TextOptions& options);
+// The fields of conversations and --chat-template.
+void declare_instruction_options(OptionTable& table, TextOptions& options);
 // --tokenizer and --end-token.
 void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token);
 void declare_options(OptionTable& table, DataOptions& options);

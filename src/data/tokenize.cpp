@@ -26,18 +26,25 @@ class PieceEncoder {
   explicit PieceEncoder(const TokenizeJob& job)
       : job_(job),
         encoder_(job.tokenizer.bpe()),
-        width_(token_width(job.tokenizer.vocabulary(), false)) {}
+        samples_(job.format, job.tokenizer, job.end_token),
+        width_(token_width(job.tokenizer.vocabulary(), job.makes_samples())) {}
 
   EncodedPiece encode(const TextPiece& piece) {
     EncodedPiece out;
     out.bytes_read = piece.bytes_read;
     out.report.file = piece.file;
     ids_.clear();
-    if (piece.is_lines)
+    sample_tokens_.clear();
+    if (job_.makes_samples())
+      encode_samples(piece, out);
+    else if (piece.is_lines)
       encode_lines(piece, out);
     else
       encode_text(piece, out);
-    store(out);
+    if (job_.makes_samples())
+      store(sample_tokens_, out);
+    else
+      store(ids_, out);
     return out;
   }
 
@@ -52,6 +59,14 @@ class PieceEncoder {
       ids_.push_back(job_.end_token);
       ++out.documents;
     });
+  }
+
+  void encode_samples(const TextPiece& piece, EncodedPiece& out) {
+    lines_.read_conversations(piece.bytes, job_.format.fields, out.report.lines,
+                              [&](const std::vector<ChatMessage>& conversation) {
+                                samples_.encode(conversation, sample_tokens_);
+                                ++out.documents;
+                              });
   }
 
   void encode_text(const TextPiece& piece, EncodedPiece& out) {
@@ -73,19 +88,22 @@ class PieceEncoder {
     for (const char byte : text) ids_.push_back(static_cast<uint8_t>(byte));
   }
 
-  void store(EncodedPiece& out) const {
+  template <class Token>
+  void store(const std::vector<Token>& tokens, EncodedPiece& out) const {
     const auto bytes = static_cast<size_t>(width_);
-    out.tokens = ids_.size();
-    out.bytes.resize(ids_.size() * bytes);
+    out.tokens = tokens.size();
+    out.bytes.resize(tokens.size() * bytes);
     char* to = out.bytes.data();
-    for (size_t i = 0; i < ids_.size(); ++i) std::memcpy(to + i * bytes, &ids_[i], bytes);
+    for (size_t i = 0; i < tokens.size(); ++i) std::memcpy(to + i * bytes, &tokens[i], bytes);
   }
 
   const TokenizeJob& job_;
   Encoder encoder_;
+  SampleEncoder samples_;
   JsonLines lines_;
   TokenWidth width_;
   TokenIds ids_;
+  std::vector<uint32_t> sample_tokens_;
   std::string valid_;
 };
 
@@ -96,6 +114,20 @@ std::string lines_of(const std::vector<std::string>& notes) {
 }
 
 }  // namespace
+
+TokenizeJob tokenize_job(std::vector<DataFile> files, const TextOptions& options,
+                         const TextTokenizer& tokenizer, const std::string& end_token) {
+  TokenizeJob job{.files = std::move(files),
+                  .text_field = options.text_field,
+                  .bad_lines = options.bad_lines,
+                  .tokenizer = tokenizer,
+                  .end_token = 0};
+  if (job.makes_samples())
+    job.format = {options.conversation, chosen_template(options.chat_template, tokenizer)};
+  // With a template the token that ends a reply is the template's own.
+  if (!job.format.chat) job.end_token = tokenizer.end_token(end_token);
+  return job;
+}
 
 TokenFileFacts tokenize(const TokenizeJob& job, TokenFileWriter& output, int threads,
                         const std::function<void(const TokenizeProgress&)>& report) {
@@ -123,11 +155,12 @@ TokenFileFacts tokenize(const TokenizeJob& job, TokenFileWriter& output, int thr
   std::vector<std::string> notes = text_report.notes();
   if (reader.empty_files() > 0)
     notes.push_back(fmt::format("{} empty files are left out", reader.empty_files()));
-  TokenFileFacts facts{.width = token_width(job.tokenizer.vocabulary(), false),
+  TokenFileFacts facts{.width = token_width(job.tokenizer.vocabulary(), job.makes_samples()),
                        .vocabulary = job.tokenizer.vocabulary(),
                        .tokenizer_hash = job.tokenizer.bpe().hash(),
                        .tokens = progress.tokens,
                        .documents = progress.documents,
+                       .samples = job.makes_samples(),
                        .tokenizer_json = job.tokenizer.file("tokenizer.json"),
                        .tokenizer_config = job.tokenizer.file("tokenizer_config.json"),
                        .notes = lines_of(notes)};

@@ -13,12 +13,18 @@
 namespace rankine {
 
 struct TokenizeJob {
-  std::vector<DataFile> files;  // of text
+  std::vector<DataFile> files;  // of text; of instructions all or none
   std::string text_field;
   double bad_lines = 0;
   TextTokenizer tokenizer;
-  int32_t end_token = 0;  // behind each document
+  int32_t end_token = 0;          // behind each document
+  InstructionFormat format = {};  // of instructions
+
+  bool makes_samples() const { return files.front().format == DataFormat::instructions; }
 };
+// As the options say. Error{data} when the tokenizer has no end token or template of that name.
+TokenizeJob tokenize_job(std::vector<DataFile> files, const TextOptions& options,
+                         const TextTokenizer& tokenizer, const std::string& end_token);
 
 struct TokenizeProgress {
   uint64_t bytes = 0, total_bytes = 0;  // of the files, as they lie on disk

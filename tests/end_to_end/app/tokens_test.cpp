@@ -91,6 +91,10 @@ TEST_F(Tokens, AllWaysToTheSameTokensGiveTheSameRun) {
   const Finished made = run({"tokenize", "--data", at("corpus.txt"), "--tokenizer", at("bpe"),
                              "--output", at("made.tokens"), "--threads", "2"});
   ASSERT_EQ(made.code, 0) << made.err;
+  const Finished shown = run({"inspect", at("made.tokens")});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_EQ(Json::parse(shown.out)["documents"], 1);
+  EXPECT_EQ(Json::parse(shown.out)["vocabulary"], 300);
   auto tokens = train({"--steps", "6", "--output", at("tokens")});
   tokens[2] = at("made.tokens");
   const Finished from_tokens = run(tokens);
@@ -125,6 +129,39 @@ TEST_F(Tokens, CorporaAreMixedByWeight) {
       "1";
   words.back() = at("none");
   EXPECT_EQ(run(words).code, 2);
+}
+
+TEST_F(Tokens, InstructionsLearnTheirRepliesAlone) {
+  std::string lines;
+  for (int i = 0; i < 60; ++i)
+    lines += Json{{"prompt", "What is " + std::to_string(i % 3) + "?"}, {"response", "no"}}.dump() +
+             "\n";
+  write_text_atomically(home() / "qa.jsonl", lines);
+  auto words = short_run("qa", {"--data-format", "instructions", "--validation-fraction", "0.1"});
+  words[2] = at("qa.jsonl");
+  words[std::find(words.begin(), words.end(), "6") - words.begin()] = "30";
+  const Finished done = run(words);
+  ASSERT_EQ(done.code, 0) << done.err;
+  const std::vector<Json> steps = metrics(home() / "qa");
+  // Less than half of the places are targets, and which reply it is, is soon known.
+  EXPECT_GT(steps[0]["tokens"], 0);
+  EXPECT_LT(steps[0]["tokens"], 4 * 32 / 2);
+  EXPECT_LT(steps[29]["loss"].get<double>(), 1.0);
+  EXPECT_GT(steps[29]["validation_loss"].get<double>(), 0.0);
+  EXPECT_LT(steps[29]["validation_loss"].get<double>(), 1.0);
+  // The same batch on two ranks counts the same tokens and has the same loss.
+  const std::vector<std::string> both{
+      "--ranks", "2", "--strict", "--steps", "5", "--global-batch-size", "4", "--micro-batch-size",
+      "2"};
+  words.back() = "0.1";
+  auto on_two = with(words, both);
+  on_two[std::find(on_two.begin(), on_two.end(), at("qa")) - on_two.begin()] = at("two");
+  auto on_one = on_two;
+  on_one[std::find(on_one.begin(), on_one.end(), at("two")) - on_one.begin()] = at("one");
+  on_one[std::find(on_one.begin(), on_one.end(), "--ranks") - on_one.begin() + 1] = "1";
+  ASSERT_EQ(run(on_two).code, 0);
+  ASSERT_EQ(run(on_one).code, 0);
+  EXPECT_EQ(numbers(home() / "two"), numbers(home() / "one"));
 }
 
 TEST_F(Tokens, FaultsAreNamedOnceByAllRanks) {
