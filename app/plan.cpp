@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "layout.h"
+#include "memory_picture.h"
 #include "model_source.h"
 #include "planner/model_states.h"
 #include "planner/traffic.h"
@@ -289,18 +291,23 @@ void plan_memory(const PlanOptions& o, Json& json) {
   json["program"] = to_string(layout.of_rank(0).step_plan().program);
   fmt::print("\nstage {} in detail\n{}", o.parallel.zero, to_table(plan, Tier::device));
   print_stages(layout, json);
+  fmt::print("\nmemory over one step of {}\n{}",
+             o.parallel.pipeline_parallel > 1 ? "the fullest rank" : "one rank",
+             memory_picture(fullest(layout)));
+  json["memory"]["over_step"] = memory_over_step(fullest(layout));
   if (o.rank_flops > 0) simulate_step(o, layout, json);
   if (o.print_program) print_programs(layout);
 }
 
 // A number of parameters alone has no blocks, no activations and no step.
 void refuse_what_needs_a_model(const PlanOptions& o, const OptionTable& table) {
-  for (const char* name :
-       {"micro-batch-size", "seq-length", "zero", "bucket-size", "strict", "print-program",
-        "rank-flops", "tensor-parallel", "sequence-parallel", "pipeline-parallel", "schedule",
-        "virtual-stages", "stage-layers", "mesh-order", "gather-window"})
-    require(!o.model.empty() || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
-            "--{} needs a --model: a number of parameters has no blocks", name);
+  constexpr std::array of_a_number{"parameters", "accumulation", "precision", "json",
+                                   "data-parallel"};
+  for (const Option& option : table.options())
+    require(!o.model.empty() || option.origin == OptionOrigin::standard ||
+                std::ranges::find(of_a_number, option.names[0]) != of_a_number.end(),
+            ErrorKind::usage, "--{} needs a --model: a number of parameters has no blocks",
+            option.names[0]);
   for (const char* name : {"link-bandwidth", "memory-bandwidth"})
     require(o.rank_flops > 0 || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
             "--{} is for the simulation, which needs --rank-flops too", name);
