@@ -16,6 +16,9 @@ Moving moving_of(StayKind kind) {
       return Moving::gradients;
     case StayKind::input:
     case StayKind::saved:
+    case StayKind::input_again:
+    case StayKind::saved_again:
+    case StayKind::stored:  // in its tier, not on the device
       return Moving::saved;
     case StayKind::passed_over:
     case StayKind::recomputed:
