@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "layout.h"
+#include "memory_picture.h"
 #include "model_source.h"
 #include "planner/model_states.h"
 #include "planner/traffic.h"
@@ -24,7 +26,7 @@ struct PlanOptions {
   bool print_program = false;
   ParallelOptions parallel{.data_parallel = 1};
   double rank_flops = 0, memory_bandwidth = 0;
-  uint64_t link_bandwidth = 0;
+  uint64_t link_bandwidth = 0, tier_bandwidth = 0;
   std::optional<DType> precision;  // none: as the ZeRO paper counts
   std::filesystem::path json;
 
@@ -66,6 +68,9 @@ OptionTable declare(PlanOptions& o) {
              "bytes per second of the optimizer's streams, for the simulation; 0: as if it took no "
              "time",
              {.least = 0});
+  table.bytes({"tier-bandwidth"}, &o.tier_bandwidth,
+              "bytes per second copied from and to the tiers of --offload-parameters and "
+              "--offload-activations, for the simulation; 0: as if it took no time");
   table.heading("Layout");
   declare_layout_options(table, o.parallel);
   return table;
@@ -202,11 +207,13 @@ void simulate_step(const PlanOptions& o, const PlannedLayout& layout, Json& json
       layout.blocks(),
       {.rates = {.flops = o.rank_flops,
                  .bytes_sent = static_cast<double>(std::max<uint64_t>(1, o.link_bandwidth)),
-                 .memory_bytes = o.memory_bandwidth},
+                 .memory_bytes = o.memory_bandwidth,
+                 .tier_bytes = static_cast<double>(o.tier_bandwidth)},
        .data_degree = static_cast<int>(o.data_degree()),
        .tensor_degree = static_cast<int>(o.parallel.tensor_parallel),
        .compute = engine.setup().compute,
-       .zero = engine.store().setup().zero});
+       .zero = engine.store().setup().zero,
+       .delayed_update = o.parallel.delayed_update > 0});
   const Simulation simulation = simulate(layout.programs(), costs);
   const double tokens = static_cast<double>(engine.setup().shape.rows() * o.accumulation) *
                         static_cast<double>(o.data_degree());
@@ -287,21 +294,26 @@ void plan_memory(const PlanOptions& o, Json& json) {
   for (const PlanLine& line : summary(plan, Tier::device))
     json["memory"]["bytes"][line.category] = line.bytes;
   json["program"] = to_string(layout.of_rank(0).step_plan().program);
-  fmt::print("\nstage {} in detail\n{}", o.parallel.zero, to_table(plan, Tier::device));
+  fmt::print("\nstage {} in detail\n{}", o.parallel.zero, memory_table(plan));
   print_stages(layout, json);
+  fmt::print("\nmemory over one step of {}\n{}",
+             o.parallel.pipeline_parallel > 1 ? "the fullest rank" : "one rank",
+             memory_picture(fullest(layout)));
+  json["memory"]["over_step"] = memory_over_step(fullest(layout));
   if (o.rank_flops > 0) simulate_step(o, layout, json);
   if (o.print_program) print_programs(layout);
 }
 
 // A number of parameters alone has no blocks, no activations and no step.
 void refuse_what_needs_a_model(const PlanOptions& o, const OptionTable& table) {
-  for (const char* name :
-       {"micro-batch-size", "seq-length", "zero", "bucket-size", "strict", "print-program",
-        "rank-flops", "tensor-parallel", "sequence-parallel", "pipeline-parallel", "schedule",
-        "virtual-stages", "stage-layers", "mesh-order", "gather-window"})
-    require(!o.model.empty() || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
-            "--{} needs a --model: a number of parameters has no blocks", name);
-  for (const char* name : {"link-bandwidth", "memory-bandwidth"})
+  constexpr std::array of_a_number{"parameters", "accumulation", "precision", "json",
+                                   "data-parallel"};
+  for (const Option& option : table.options())
+    require(!o.model.empty() || option.origin == OptionOrigin::standard ||
+                std::ranges::find(of_a_number, option.names[0]) != of_a_number.end(),
+            ErrorKind::usage, "--{} needs a --model: a number of parameters has no blocks",
+            option.names[0]);
+  for (const char* name : {"link-bandwidth", "memory-bandwidth", "tier-bandwidth"})
     require(o.rank_flops > 0 || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
             "--{} is for the simulation, which needs --rank-flops too", name);
 }

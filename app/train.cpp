@@ -4,6 +4,7 @@
 #include "command.h"
 #include "layout.h"
 #include "ranks.h"
+#include "remedies.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
 #include "runtime/train_loop.h"
@@ -13,94 +14,6 @@
 
 namespace rankine {
 namespace {
-
-ExecutorSetup training_setup(const TrainOptions& o, int64_t micro_batch, DType dtype) {
-  return {.shape = {micro_batch, o.run.seq_length},
-          .compute = dtype,
-          .purpose = Purpose::training,
-          .positions = o.run.seq_length};
-}
-
-LayoutRequest layout_request(const TrainOptions& o, const ModelConfig& config,
-                             const MeshShape& shape, const ExecutorSetup& executor,
-                             int64_t micros) {
-  return {o.parallel, shape, static_cast<int>(micros), config, executor};
-}
-
-// A change of settings that could make a plan fit.
-struct Remedy {
-  int64_t micro = 0;
-  DType dtype = DType::f32;
-  Recompute recompute = Recompute::none;
-  Offload offload = Offload::none;
-};
-
-std::string_view word_of(Recompute mode) {
-  return mode == Recompute::none ? "none" : mode == Recompute::selective ? "selective" : "full";
-}
-
-// Those that cost least come first: other micro-batches, recomputation, then offloading, alone and
-// together, then also a 16-bit precision.
-std::vector<Remedy> remedies_to_try(const TrainOptions& o, DType dtype) {
-  std::vector<Remedy> out;
-  for (const DType candidate : {dtype, DType::bf16})
-    for (const Offload offload : {o.parallel.offload_optimizer, Offload::host})
-      for (const Recompute recompute : {o.parallel.recompute, Recompute::full})
-        for (int64_t micro = o.run.micro_batch_size; micro > 0; micro /= 2)
-          out.push_back({micro, candidate, recompute,
-                         o.parallel.offload_optimizer == Offload::none
-                             ? offload
-                             : o.parallel.offload_optimizer});
-  return out;
-}
-
-// The share of a step's products that recomputation adds.
-double recomputed_share(const Engine& engine) {
-  double again = 0, all = 0;
-  for (const BlockDescription& block : engine.executor().descriptions()) {
-    again += block.recompute_flops;
-    all += 3 * (block.matmul_flops + block.attention_flops);
-  }
-  return all > 0 ? again / all : 0;
-}
-
-// The nearest settings whose plan keeps to the limits, with what they cost.
-std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config, DType dtype,
-                     const MemoryLimits& limits, const MeshShape& mesh) {
-  uint64_t least = 0;
-  const int64_t share = o.run.global_batch_size / mesh.degree_of(Axis::data);
-  for (const Remedy& remedy : remedies_to_try(o, dtype)) {
-    if (share % remedy.micro != 0) continue;
-    TrainOptions changed = o;
-    changed.parallel.recompute = remedy.recompute;
-    changed.parallel.offload_optimizer = remedy.offload;
-    const PlannedLayout layout(
-        layout_request(changed, config, mesh, training_setup(o, remedy.micro, remedy.dtype),
-                       share / remedy.micro),
-        ops);
-    least = layout.most_bytes();
-    bool fits = true;
-    for (int p = 0; p < mesh.degree_of(Axis::pipeline); ++p)
-      fits = fits && limits.hold(layout.of_stage_rank(p).plan());
-    if (!fits) continue;
-    std::string text =
-        fmt::format("it would fit with --micro-batch-size {} --accumulation {} --precision {}",
-                    remedy.micro, share / remedy.micro, dtype_name(remedy.dtype));
-    if (remedy.recompute != o.parallel.recompute)
-      text += fmt::format(" --recompute {} (about {:.0f} % more products)",
-                          word_of(remedy.recompute), 100 * recomputed_share(layout.of_rank(0)));
-    if (remedy.offload != o.parallel.offload_optimizer)
-      text += " --offload-optimizer host (its traffic through memory at each update)";
-    return text + ": " + format_bytes(least);
-  }
-  return fmt::format(
-      "no micro-batch size fits{}; choose a smaller --seq-length (now {}) or --model{}",
-      least > 0 ? fmt::format(" (the smallest needs {})", format_bytes(least)) : "",
-      o.run.seq_length,
-      mesh.degree_of(Axis::data) > 1 && o.parallel.zero < 3
-          ? fmt::format(", or a higher --zero stage (now {})", o.parallel.zero)
-          : "");
-}
 
 void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
                    const TrainingData& data, const std::string& tokenizer, const Ops& ops,
@@ -132,6 +45,23 @@ void print_ranks(Log& log, const TrainOptions& o, const PlannedLayout& layout,
              blocks_text(layout.of_rank(static_cast<int>(r))), machines[r]);
   log_line(log, "zero      stage {}: {} cut over the data axis{}", o.parallel.zero,
            shared[o.parallel.zero], o.parallel.strict ? "; strict sums" : "");
+}
+
+void print_offload(Log& log, const ParallelOptions& o, const Engine& engine) {
+  const std::string states = engine.store().disk_description(),
+                    activations = engine.executor().disk_description();
+  const auto line = [&](Offload tier, const char* what, const std::string& file) {
+    if (tier != Offload::none)
+      log_line(log, "offload   {} {}", what, tier == Offload::host ? "in host memory" : file);
+  };
+  line(o.offload_optimizer, "optimizer states", states);
+  line(o.offload_parameters, "parameters", states);
+  if (engine.step_plan().stored_bytes > 0)
+    line(o.offload_activations, "activations", activations);
+  else if (o.offload_activations != Offload::none)
+    log_line(log, "offload   no activations: none stays long enough to leave and come back");
+  if (o.delayed_update > 0)
+    log_line(log, "offload   updates run beside the next step from step {} on", o.delayed_update);
 }
 
 // Names what a resumed run changes of its stored configuration, and refuses other data.
@@ -214,8 +144,7 @@ int run_training(const TrainOptions& o, const OptionTable& table, const ModelSou
   const DType dtype = compute_dtype(o.run.precision, ops);
   const double peak = sum_over(ranks, fastest_product(ops, dtype, 1).flops);
   engine.allocate();
-  if (const std::string where = engine.store().offload_description(); !where.empty())
-    log_line(log, "offload   optimizer states {}", where);
+  print_offload(log, o.parallel, engine);
   Trainer trainer(engine, {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
   const RunState before = begin_run(o, source, engine, trainer, log);
@@ -262,7 +191,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   check_programs(layout, engine, micros, ranks);
   const MemoryLimits limits = memory_limits(o, rank);
   if (!limits.hold(engine.plan()))
-    require_memory(engine.plan(), limits, remedies(*ops, o, config, dtype, limits, mesh.shape));
+    require_memory(engine.plan(), limits, remedies(*ops, {o, config, dtype, limits, mesh.shape}));
   const TrainingData data = open_data(o, found, tokenizer, rank, ranks, log);
   for (const Corpus& corpus : data.corpora) corpus.data().check_vocabulary(config.vocabulary);
   const Loader loader(data.corpora, data.mix, batch);

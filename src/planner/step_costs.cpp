@@ -61,8 +61,13 @@ CostTable step_costs(const std::vector<RankBlocks>& ranks, const CostSetup& setu
   const double reduce = 4 * others * (scatters_gradients(setup.zero) ? 1 : 2) / rate;
   const double gather = static_cast<double>(dtype_bytes(setup.compute)) * others / rate;
   const double share = setup.zero.optimizer == Held::shard ? 1.0 / setup.data_degree : 1;
-  const double update = setup.rates.memory_bytes > 0 ? 28 * share / setup.rates.memory_bytes : 0;
-  const auto seconds = [costs, reduce, gather, update](int r, const Action& action) {
+  const double streams = setup.delayed_update ? 6 : 28;
+  const double update =
+      setup.rates.memory_bytes > 0 ? streams * share / setup.rates.memory_bytes : 0;
+  const double copy = setup.rates.tier_bytes > 0 ? 1 / setup.rates.tier_bytes : 0;
+  const double load = copy * static_cast<double>(dtype_bytes(setup.compute)) *
+                      (setup.zero.params == Held::shard ? 1.0 / setup.data_degree : 1);
+  const auto seconds = [costs, reduce, gather, update, copy, load](int r, const Action& action) {
     const RankCost& rank = costs[static_cast<size_t>(r)];
     if (action.kind == ActionKind::update) return update * rank.elements;
     if (action.block == Action::none) return rank.transfer;
@@ -83,6 +88,11 @@ CostTable step_costs(const std::vector<RankBlocks>& ranks, const CostSetup& setu
       case ActionKind::gather:
       case ActionKind::refresh:
         return block.elements * gather;
+      case ActionKind::load:
+        return block.elements * load;
+      case ActionKind::store:
+      case ActionKind::fetch:
+        return static_cast<double>(block.saved_bytes) * copy;
       default:
         return 0.0;
     }
@@ -91,9 +101,10 @@ CostTable step_costs(const std::vector<RankBlocks>& ranks, const CostSetup& setu
     if (action.block == Action::none) return 0;
     const int64_t saved =
         costs[static_cast<size_t>(r)].blocks[static_cast<size_t>(action.block)].saved_bytes;
-    if (action.kind == ActionKind::forward) return saved;
-    const bool last =
-        action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
+    if (action.kind == ActionKind::forward || action.kind == ActionKind::fetch) return saved;
+    const bool last = action.kind == ActionKind::backward ||
+                      action.kind == ActionKind::backward_weight ||
+                      action.kind == ActionKind::store;
     return last ? -saved : 0;
   };
   return {seconds, memory};

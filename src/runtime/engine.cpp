@@ -35,12 +35,6 @@ ModelPart checked_part(const ModelConfig& config, const ExecutorSetup& setup, co
                        const Mesh& mesh) {
   const TensorSplit split = split_of(mesh, step);
   check(config, split, setup.shape.rows());
-  const bool accumulates = micros_of(step.schedule) > 1;
-  require(step.offload.optimizer != Offload::disk || !(step.strict && accumulates),
-          ErrorKind::usage,
-          "--offload-optimizer disk with --strict sums one micro-batch a step only, not {}: the "
-          "tree of sums would lie on disk several times; use host, or --accumulation 1",
-          micros_of(step.schedule));
   return model_part(config, step, mesh.at(Axis::pipeline), split);
 }
 
@@ -79,8 +73,7 @@ std::optional<TiedCopy> Engine::tied_copy(const StepSetup& step) const {
     at[static_cast<size_t>(Axis::pipeline)] = pipeline_rank;
     at[static_cast<size_t>(Axis::data)] = 0;
     const int owners = step.zero.optimizer == Held::shard ? mesh_.data->size() : 1;
-    const int64_t unit =
-        step.offload.optimizer == Offload::disk ? DiskStates::shard_unit : ParamLayout::alignment;
+    const int64_t unit = shard_unit(step.offload, setup_.compute);
     return TiedCopy::Side{ParamLayout::block_elements(specs, owners, unit) / owners,
                           mesh_.shape.group(Axis::data, mesh_.shape.rank(at))};
   };
@@ -115,6 +108,7 @@ Engine::Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
                   .every_micro = store_.reduces_every_micro(),
                   .bucket_bytes = step.bucket_bytes,
                   .gather_window = step.gather_window,
+                  .offload = step.offload,
                   .compute = setup.compute,
                   .training = setup.purpose == Purpose::training},
                  Executor::describe(ops, model_, setup), store_.layout()),
@@ -123,7 +117,8 @@ Engine::Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
                  .activations = mesh_.pipeline.get(),
                  .gradients = mesh_.pipeline_gradients.get(),
                  .data_rank = mesh_.data->rank(),
-                 .data_ranks = mesh_.data->size()}) {
+                 .data_ranks = mesh_.data->size()},
+                step.offload) {
   store_.reserve_pools(step_plan_.gathered_bytes, step_plan_.gradient_bytes);
   store_.add_to(plan_);
   executor_.add_to(plan_);
@@ -133,7 +128,7 @@ void Engine::allocate() {
   arena_ = std::make_unique<Arena>(plan_, Tier::device);
   host_arena_ = std::make_unique<Arena>(plan_, Tier::host);
   store_.bind(*arena_, *host_arena_, executor_.ops());
-  executor_.bind(*arena_);
+  executor_.bind(*arena_, *host_arena_);
 }
 
 namespace {

@@ -60,11 +60,11 @@ class Engine {
   const Mesh& mesh_;
   Model model_;
   std::optional<TiedCopy> tied_;
+  MemoryPlan plan_;
+  std::unique_ptr<Arena> arena_, host_arena_;  // outlive what may still copy from and to them
   ParamStore store_;
   StepPlan step_plan_;
   Executor executor_;
-  MemoryPlan plan_;
-  std::unique_ptr<Arena> arena_, host_arena_;
 };
 
 // Bytes of one rank's memory, 0: no limit.

@@ -5,7 +5,8 @@
 namespace rankine {
 
 Executor::Executor(Ops& ops, const Model& model, ParamStore& store, const ExecutorSetup& setup,
-                   const StepPlan& plan, int micros, const ExecutorRanks& ranks)
+                   const StepPlan& plan, int micros, const ExecutorRanks& ranks,
+                   const OffloadSetup& offload)
     : ops_(ops),
       model_(model),
       store_(store),
@@ -18,7 +19,10 @@ Executor::Executor(Ops& ops, const Model& model, ParamStore& store, const Execut
       hands_on_(descriptions_.size()),
       backward_before_(descriptions_.size()),
       losses_(static_cast<size_t>(micros_)),
-      works_(std::max(plan.program.size(), plan.evaluation.size())) {
+      works_(std::max(plan.program.size(), plan.evaluation.size())),
+      copies_(works_.size()),
+      tier_(plan.stored_bytes > 0 ? std::make_unique<ActivationTier>(offload, plan.stored_bytes)
+                                  : nullptr) {
   for (int b = 0; b < static_cast<int>(plan.traits.size()); ++b) {
     forward_reads_.push_back(parameters_read({0, ActionKind::forward, 0, b}, plan.traits));
     backward_reads_.push_back(parameters_read({0, ActionKind::backward, 0, b}, plan.traits));
@@ -78,8 +82,8 @@ void Executor::forward_block(BlockRun& run, size_t block, int micro, int64_t pas
   KvCache cache = layer ? caches_[block - 1] : KvCache{};
   cache.past = past;
   run.cache = setup_.cached ? &cache : nullptr;
-  model_.blocks[block]->forward(
-      run, hands_on_[block] ? place(block + 1, micro).saved[0] : place(block, micro).output);
+  model_.blocks[block]->forward(run, hands_on_[block] ? place(block + 1, micro).saved_in_forward[0]
+                                                      : place(block, micro).output);
   run.cache = nullptr;
 }
 
@@ -133,7 +137,7 @@ Work Executor::transfer(const Action& action) {
       return ranks_.activations->send(place(last, action.micro).output, peer_of(action.stage + 1),
                                       forwards);
     case ActionKind::receive_activation:
-      return ranks_.activations->receive(place(first, action.micro).saved[0],
+      return ranks_.activations->receive(place(first, action.micro).saved_in_forward[0],
                                          peer_of(action.stage - 1), forwards);
     case ActionKind::send_gradient:
       return ranks_.gradients->send(place(first, action.micro).input_gradient,
@@ -147,12 +151,27 @@ Work Executor::transfer(const Action& action) {
 // ---- programs
 
 // Gives the blocks whose gradients are first written by this action their memory.
-void Executor::follow_stays(size_t action) {
+void Executor::follow_gradients(size_t action) {
   for (; next_gradient_ < plan_.gradients.size() &&
          plan_.gradients[next_gradient_].first == static_cast<int>(action);
        ++next_gradient_) {
     const Stay& stay = plan_.gradients[next_gradient_];
     store_.begin_gradients(static_cast<size_t>(stay.block), stay.offset);
+  }
+}
+
+// Gives a block whose parameters come with this action their memory.
+void Executor::follow_gathers(const std::vector<Stay>& gathers, size_t action) {
+  if (next_gather_ == gathers.size() || gathers[next_gather_].first != static_cast<int>(action))
+    return;
+  const Stay& stay = gathers[next_gather_++];
+  store_.begin_parameters(static_cast<size_t>(stay.block), stay.offset);
+}
+
+void Executor::wait_for(const std::vector<int>& earlier) {
+  for (const int index : earlier) {
+    works_[static_cast<size_t>(index)].wait();
+    for (TierWork& copy : copies_[static_cast<size_t>(index)]) copy.wait();
   }
 }
 
@@ -165,8 +184,9 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
   for (size_t i = 0; i < plan_.program.size(); ++i) {
     const Action& action = plan_.program[i];
     const auto block = static_cast<size_t>(action.block);
-    for (const int earlier : plan_.waits[i]) works_[static_cast<size_t>(earlier)].wait();
-    follow_stays(i);
+    wait_for(plan_.waits[i]);
+    follow_gradients(i);
+    follow_gathers(plan_.gathers, i);
     switch (action.kind) {
       case ActionKind::forward:
         wait_parameters(forward_reads_[block]);
@@ -186,8 +206,11 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
         store_.finish_reductions();
         update();
         break;
+      case ActionKind::load:
+        store_.load(block);
+        break;
       case ActionKind::gather:
-        store_.gather(block, plan_.gathers[next_gather_++].offset);
+        store_.gather(block);
         break;
       case ActionKind::release:
         store_.release(block);
@@ -203,6 +226,12 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
       case ActionKind::send_gradient:
       case ActionKind::receive_gradient:
         works_[i] = transfer(action);
+        break;
+      case ActionKind::store:
+        tier_->store(place(block, action.micro).pieces, copies_[i]);
+        break;
+      case ActionKind::fetch:
+        tier_->fetch(place(block, action.micro).pieces, copies_[i]);
         break;
     }
   }
@@ -220,10 +249,10 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
   next_gather_ = 0;
   for (size_t i = 0; i < plan_.evaluation.size(); ++i) {
     const Action& action = plan_.evaluation[i];
+    follow_gathers(plan_.evaluation_gathers, i);
     switch (action.kind) {
       case ActionKind::forward: {
         const auto b = static_cast<size_t>(action.block);
-        // What a later stage of this rank receives may be under way and depend on this one.
         for (size_t j = 0; j < i; ++j)
           if (plan_.evaluation[j].kind == ActionKind::receive_activation &&
               plan_.evaluation[j].stage == action.stage)
@@ -233,9 +262,11 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
         forward_block(run, b, 0, 0);
         break;
       }
+      case ActionKind::load:
+        store_.load(static_cast<size_t>(action.block));
+        break;
       case ActionKind::gather:
-        store_.gather(static_cast<size_t>(action.block),
-                      plan_.evaluation_gathers[next_gather_++].offset);
+        store_.gather(static_cast<size_t>(action.block));
         break;
       case ActionKind::release:
         store_.release(static_cast<size_t>(action.block));

@@ -1,9 +1,11 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "model/block.h"
+#include "runtime/activation_tier.h"
 #include "runtime/step_plan.h"
 #include "state/param_store.h"
 #include "tensor/arena.h"
@@ -40,10 +42,13 @@ class Executor {
  public:
   // `plan` outlives the executor.
   Executor(Ops& ops, const Model& model, ParamStore& store, const ExecutorSetup& setup,
-           const StepPlan& plan, int micros, const ExecutorRanks& ranks);
+           const StepPlan& plan, int micros, const ExecutorRanks& ranks,
+           const OffloadSetup& offload = {});
 
   void add_to(MemoryPlan& plan) const;
-  void bind(Arena& arena);
+  void bind(Arena& device, Arena& host);
+  // The file of saved activations, as TierFile describes it; "" without one.
+  std::string disk_description() const { return tier_ ? tier_->description() : ""; }
 
   // Runs the plan's actions in order; `update` is called at the update action, when all gradients
   // have reached their owners. Afterwards loss() is the sum of token losses in nats that this rank
@@ -66,9 +71,10 @@ class Executor {
  private:
   // Where a block's tensors of one micro-batch lie, whenever they are there.
   struct Place {
-    std::vector<Tensor> saved, pending;  // saved: with what is recomputed
-    std::vector<Tensor> saved_in_forward;
+    std::vector<Tensor> saved_in_forward, saved;  // with what is recomputed; saved: in the backward
+    std::vector<Tensor> pending;
     Tensor output, input_gradient, output_gradient;
+    ActivationTier::Pieces pieces;  // of what leaves for its tier meanwhile
   };
   struct BlockBuffers {
     std::vector<Tensor> forward_scratch, backward_scratch;
@@ -87,11 +93,16 @@ class Executor {
   Work transfer(const Action& action);
   int peer_of(int stage) const;
   void wait_parameters(const std::vector<int>& blocks) const;
-  void follow_stays(size_t action);
+  void wait_for(const std::vector<int>& earlier);
+  void follow_gradients(size_t action);
+  void follow_gathers(const std::vector<Stay>& gathers, size_t action);
   uint64_t workspace_bytes() const;
   bool takes(bool targets) const;
-  void bind_training(Arena& arena);
-  void bind_stays(const std::vector<Stay>& stays, const Tensor& pool);
+  uint64_t saved_bytes() const;
+  void bind_training(Arena& arena, Arena& host);
+  void bind_saved(const std::vector<Stay>& stays, const Tensor& pool);
+  void bind_passing(const std::vector<Stay>& stays, const Tensor& pool);
+  void bind_pieces(const Tensor& saved_pool);
   void bind_inference(Arena& arena);
 
   Ops& ops_;
@@ -113,6 +124,8 @@ class Executor {
   std::vector<bool> backward_before_;           // per block, in this step
   std::vector<double> losses_;                  // per micro-batch
   std::vector<Work> works_;                     // per action: its transfer
+  std::vector<std::vector<TierWork>> copies_;   // per action: its STORE or FETCH
+  std::unique_ptr<ActivationTier> tier_;        // null: what is saved stays
   size_t next_gradient_ = 0, next_gather_ = 0;  // stays to come
   ExactSum loss_;
 };

@@ -72,6 +72,12 @@ bool Executor::takes(bool targets) const {
                                : descriptions_.front().name == "embedding";
 }
 
+// Pages are copied straight from and to it, and the arena aligns to less.
+uint64_t Executor::saved_bytes() const {
+  const bool pages = tier_ != nullptr && tier_->on_disk();
+  return static_cast<uint64_t>(plan_.saved_bytes) + (pages ? TierFile::alignment : 0);
+}
+
 void Executor::add_to(MemoryPlan& plan) const {
   const auto rows = static_cast<uint64_t>(setup_.shape.rows() * micros_);
   if (takes(false)) plan.add({"ids", "tokens", rows * 4});
@@ -83,7 +89,8 @@ void Executor::add_to(MemoryPlan& plan) const {
               static_cast<uint64_t>(setup_.positions * model_.config.head_dim * 4)});
   plan.add({"workspace", "operations", workspace_bytes()});
   if (setup_.purpose == Purpose::training) {
-    plan.add({"activations", "activations", static_cast<uint64_t>(plan_.saved_bytes)});
+    plan.add({"activations", "activations", saved_bytes()});
+    if (tier_ != nullptr) tier_->add_to(plan);
     plan.add({"passing activations", "gradients of activations",
               static_cast<uint64_t>(plan_.passing_bytes)});
     plan.add(
@@ -105,7 +112,7 @@ void Executor::add_to(MemoryPlan& plan) const {
       plan.add({fmt::format("layers.{}.{}", layer, what), "key/value cache", cache_bytes});
 }
 
-void Executor::bind(Arena& arena) {
+void Executor::bind(Arena& arena, Arena& host) {
   const Shape rows{setup_.shape.rows() * micros_};
   if (takes(false)) ids_ = arena.take("ids", DType::i32, rows);
   if (takes(true)) targets_ = arena.take("targets", DType::i32, rows);
@@ -120,68 +127,121 @@ void Executor::bind(Arena& arena) {
   buffers_.assign(descriptions_.size(), {});
   places_.assign(descriptions_.size() * static_cast<size_t>(micros_), {});
   if (setup_.purpose == Purpose::training)
-    bind_training(arena);
+    bind_training(arena, host);
   else
     bind_inference(arena);
 }
 
-void Executor::bind_stays(const std::vector<Stay>& stays, const Tensor& pool) {
-  std::vector<std::vector<Tensor>> again(places_.size()), passed(places_.size());
+// What leaves for its tier has two places, the forward's and the backward's; other tensors one.
+// What is recomputed lies behind what is saved, elsewhere in the forward than in the backward.
+void Executor::bind_saved(const std::vector<Stay>& stays, const Tensor& pool) {
+  struct Begins {
+    char *input = nullptr, *saved = nullptr, *recomputed = nullptr;
+  };
+  std::vector<Begins> forward(places_.size()), backward(places_.size());
   for (const Stay& stay : stays) {
-    const auto block = static_cast<size_t>(stay.block);
-    const BlockDescription& d = descriptions_[block];
-    const size_t index = static_cast<size_t>(stay.micro) * descriptions_.size() + block;
-    Place& at = places_[index];
+    const size_t index =
+        static_cast<size_t>(stay.micro) * descriptions_.size() + static_cast<size_t>(stay.block);
+    char* const begin = bytes_of(pool, stay.offset);
+    switch (stay.kind) {
+      case StayKind::input:
+        forward[index].input = begin;
+        break;
+      case StayKind::saved:
+        forward[index].saved = begin;
+        break;
+      case StayKind::passed_over:
+        forward[index].recomputed = begin;
+        break;
+      case StayKind::input_again:
+        backward[index].input = begin;
+        break;
+      case StayKind::saved_again:
+        backward[index].saved = begin;
+        break;
+      case StayKind::recomputed:
+        backward[index].recomputed = begin;
+        break;
+      default:
+        expect(stay.kind == StayKind::output_gradient, "the pool of what is saved holds such");
+        places_[index].output_gradient = {
+            begin, descriptions_[static_cast<size_t>(stay.block)].output.dtype,
+            descriptions_[static_cast<size_t>(stay.block)].output.shape};
+    }
+  }
+  const auto tensors = [](const Begins& at, const BlockDescription& d) {
+    std::vector<Tensor> out;
+    if (d.saved.empty()) return out;
+    out.push_back({at.input, d.saved[0].dtype, d.saved[0].shape});
+    cut(at.saved, std::span(d.saved).subspan(1), out);
+    cut(at.recomputed, d.recomputed, out);
+    return out;
+  };
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const BlockDescription& d = descriptions_[i % descriptions_.size()];
+    Begins &there = forward[i], &back = backward[i];
+    if (back.input == nullptr) back.input = there.input;
+    if (back.saved == nullptr) back.saved = there.saved;
+    if (back.recomputed == nullptr) back.recomputed = there.recomputed;
+    places_[i].saved_in_forward = tensors(there, d);
+    places_[i].saved = tensors(back, d);
+  }
+}
+
+void Executor::bind_passing(const std::vector<Stay>& stays, const Tensor& pool) {
+  for (const Stay& stay : stays) {
+    const BlockDescription& d = descriptions_[static_cast<size_t>(stay.block)];
+    Place& at = place(static_cast<size_t>(stay.block), stay.micro);
     char* const begin = bytes_of(pool, stay.offset);
     const auto one = [&](const TensorSpec& spec) { return Tensor{begin, spec.dtype, spec.shape}; };
     switch (stay.kind) {
-      case StayKind::input:
-        at.saved.insert(at.saved.begin(), one(d.saved[0]));
-        break;
-      case StayKind::saved:
-        cut(begin, std::span(d.saved).subspan(1), at.saved);
-        break;
-      case StayKind::recomputed:
-        cut(begin, d.recomputed, again[index]);
-        break;
-      case StayKind::passed_over:
-        cut(begin, d.recomputed, passed[index]);
-        break;
       case StayKind::pending:
         cut(begin, d.pending, at.pending);
         break;
       case StayKind::output:
         at.output = one(d.output);
         break;
-      case StayKind::input_gradient:
+      default:
+        expect(stay.kind == StayKind::input_gradient, "the pool of what passes holds such");
         at.input_gradient = one(d.saved[0]);
-        break;
-      case StayKind::output_gradient:
-        at.output_gradient = one(d.output);
-        break;
-      case StayKind::parameters:
-      case StayKind::gradient:
-        fail(ErrorKind::internal, "model states lie in pools of their own");
     }
-  }
-  // What is recomputed lies behind what is saved, in the forward elsewhere than in the backward.
-  for (size_t i = 0; i < places_.size(); ++i) {
-    Place& at = places_[i];
-    if (at.saved_in_forward.empty()) {
-      at.saved_in_forward = at.saved;
-      at.saved_in_forward.insert(at.saved_in_forward.end(), passed[i].begin(), passed[i].end());
-    }
-    at.saved.insert(at.saved.end(), again[i].begin(), again[i].end());
   }
 }
 
-void Executor::bind_training(Arena& arena) {
+// What a STORE and its FETCH copy: the stays of a block's input and of what else it saves, which
+// lie one behind the other in their slot.
+void Executor::bind_pieces(const Tensor& pool) {
+  for (const Stay& slot : plan_.activations.stored) {
+    ActivationTier::Pieces& pieces = place(static_cast<size_t>(slot.block), slot.micro).pieces;
+    int64_t offset = slot.offset;
+    for (const auto& [there, back] : {std::pair{StayKind::input, StayKind::input_again},
+                                      {StayKind::saved, StayKind::saved_again}}) {
+      const auto find = [&](StayKind kind) {
+        return std::ranges::find_if(plan_.activations.saved, [&](const Stay& stay) {
+          return stay.kind == kind && stay.block == slot.block && stay.micro == slot.micro;
+        });
+      };
+      const auto from = find(there), to = find(back);
+      if (from == plan_.activations.saved.end()) continue;
+      pieces.push_back(
+          {bytes_of(pool, from->offset), bytes_of(pool, to->offset), offset, from->bytes});
+      offset += from->bytes;
+    }
+  }
+}
+
+void Executor::bind_training(Arena& arena, Arena& host) {
   const Tensor forward_pool = take_bytes(arena, "forward scratch", forward_bytes(descriptions_));
   const Tensor backward_pool = take_bytes(arena, "backward scratch", backward_bytes(descriptions_));
-  bind_stays(plan_.activations.saved,
-             take_bytes(arena, "activations", static_cast<uint64_t>(plan_.saved_bytes)));
-  bind_stays(plan_.activations.passing,
-             take_bytes(arena, "passing activations", static_cast<uint64_t>(plan_.passing_bytes)));
+  Tensor saved = take_bytes(arena, "activations", saved_bytes());
+  if (tier_ != nullptr && tier_->on_disk()) saved.data = page_aligned(saved.data);
+  bind_saved(plan_.activations.saved, saved);
+  bind_passing(plan_.activations.passing, take_bytes(arena, "passing activations",
+                                                     static_cast<uint64_t>(plan_.passing_bytes)));
+  if (tier_ != nullptr) {
+    tier_->bind(host);
+    bind_pieces(saved);
+  }
   for (size_t b = 0; b < descriptions_.size(); ++b) {
     cut(bytes_of(forward_pool), descriptions_[b].forward_scratch, buffers_[b].forward_scratch);
     cut(bytes_of(backward_pool), descriptions_[b].backward_scratch, buffers_[b].backward_scratch);
@@ -197,12 +257,12 @@ void Executor::bind_inference(Arena& arena) {
     const BlockDescription& block = descriptions_[b];
     cut(bytes_of(pool), block.forward_scratch, buffers_[b].forward_scratch);
     if (block.saved.empty()) continue;
-    std::vector<Tensor>& saved = place(b, 0).saved;
+    std::vector<Tensor>& saved = place(b, 0).saved_in_forward;
     saved.push_back(inputs[b % 2]);
     cut(bytes_of(pool, static_cast<int64_t>(total_bytes(block.forward_scratch))),
         std::span(block.saved).subspan(1), saved);
     expect(block.recomputed.empty(), "inference has nothing to recompute");
-    place(b, 0).saved_in_forward = saved;
+    place(b, 0).saved = saved;
   }
   const ModelConfig& c = model_.config;
   for (int64_t layer = 0; setup_.cached && layer < c.layers; ++layer) {

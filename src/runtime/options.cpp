@@ -52,7 +52,7 @@ void declare_options(OptionTable& table, RunOptions& o) {
   table.bytes({"device-memory"}, &o.device_memory,
               "likewise of the device tier, in which a step computes; 0: no limit of its own");
   table.bytes({"host-memory"}, &o.host_memory,
-              "likewise of the host tier, to which states are offloaded; 0: no limit of its own");
+              "likewise of the host tier, to which offloading moves; 0: no limit of its own");
   table.heading("Output");
   table.path({"output", "save"}, &o.output,
              "folder of the run; empty: the first free runs/MODEL-N");
@@ -72,6 +72,56 @@ void declare_options(OptionTable& table, RunOptions& o) {
   // The stored batch is that of all ranks: on another number of them the same run accumulates anew.
   for (const char* name : {"output", "resume", "metrics", "accumulation"}) table.do_not_store(name);
 }
+
+namespace {
+
+void declare_tier_option(OptionTable& table, const char* name, Offload* value, const char* help) {
+  table.choice<Offload>({name}, value,
+                        {{"none", Offload::none}, {"host", Offload::host}, {"disk", Offload::disk}},
+                        help);
+}
+
+void declare_memory_options(OptionTable& table, ParallelOptions& o) {
+  table.choice<Recompute>(
+      {"recompute", "recompute-granularity"}, &o.recompute,
+      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
+      "what the backward makes again instead of keeping it: attention's output, or all of a layer "
+      "but its input");
+  table.integer({"recompute-layers", "recompute-num-layers"}, &o.recompute_layers,
+                "of each stage, the first so many layers recompute; -1: all", {.least = -1});
+  declare_tier_option(table, "offload-optimizer", &o.offload_optimizer,
+                      "where master weights, Adam's states and sums of gradients lie and are "
+                      "updated");
+  declare_tier_option(table, "offload-parameters", &o.offload_parameters,
+                      "where parameters lie from which the device gets a block's for each use");
+  declare_tier_option(table, "offload-activations", &o.offload_activations,
+                      "where what a block keeps for its backward lies until shortly before that");
+  table.path({"offload-dir"}, &o.offload_dir,
+             "folder on local storage for what is offloaded to disk");
+  table.integer({"offload-prefetch"}, &o.offload_prefetch,
+                "parameters and activations start to come back so many computations of a block "
+                "before they are needed",
+                {.least = 1, .most = 1 << 20});
+  table.integer({"delayed-update"}, &o.delayed_update,
+                "from this step on an offloaded update runs beside the next step, which computes "
+                "with the parameters before it; 0: never",
+                {.least = 0});
+}
+
+void check_memory_options(const ParallelOptions& o, const OffloadSetup& offload) {
+  require(offload.on_disk() == !o.offload_dir.empty(), ErrorKind::usage,
+          "--offload-optimizer, --offload-parameters or --offload-activations disk and "
+          "--offload-dir FOLDER, on local storage, go together");
+  require(o.recompute_layers < 0 || o.recompute != Recompute::none, ErrorKind::usage,
+          "--recompute-layers {} needs --recompute selective or full", o.recompute_layers);
+  require(o.delayed_update == 0 || offload.optimizer != Offload::none, ErrorKind::usage,
+          "--delayed-update {} needs --offload-optimizer host or disk: on the device the update "
+          "and the next step would take the same processor and memory in turn, and nothing could "
+          "be won for parameters that are one update old",
+          o.delayed_update);
+}
+
+}  // namespace
 
 void declare_layout_options(OptionTable& table, ParallelOptions& o) {
   table.integer({"data-parallel", "dp", "data-parallel-size"}, &o.data_parallel,
@@ -99,23 +149,12 @@ void declare_layout_options(OptionTable& table, ParallelOptions& o) {
                 "model states cut over the data-parallel ranks: 1 optimizer states, 2 also "
                 "gradients, 3 also parameters",
                 {.least = 0, .most = 3});
-  table.integer({"gather-window"}, &o.gather_window,
-                "with --zero 3: parameters stay gathered when one of so many next computations of "
-                "a block needs them again",
-                {.least = 1, .most = 1 << 20});
-  table.choice<Recompute>(
-      {"recompute", "recompute-granularity"}, &o.recompute,
-      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
-      "what the backward makes again instead of keeping it: attention's output, or all of a layer "
-      "but its input");
-  table.integer({"recompute-layers", "recompute-num-layers"}, &o.recompute_layers,
-                "of each stage, the first so many layers recompute; -1: all", {.least = -1});
-  table.choice<Offload>(
-      {"offload-optimizer"}, &o.offload_optimizer,
-      {{"none", Offload::none}, {"host", Offload::host}, {"disk", Offload::disk}},
-      "where master weights, Adam's states and sums of gradients lie and are updated");
-  table.path({"offload-dir"}, &o.offload_dir,
-             "folder on local storage for --offload-optimizer disk");
+  table.integer(
+      {"gather-window"}, &o.gather_window,
+      "with --zero 3 or --offload-parameters: parameters stay gathered when one of so many "
+      "next computations of a block needs them again",
+      {.least = 1, .most = 1 << 20});
+  declare_memory_options(table, o);
   table.bytes({"bucket-size"}, &o.bucket_size,
               "gradients (f32) that are sent together while the backward runs; 0: each block at "
               "once");
@@ -214,10 +253,14 @@ StepSetup step_setup(const ParallelOptions& o, int micros, const Mesh& mesh) {
   require(!o.sequence_parallel || o.tensor_parallel > 1, ErrorKind::usage,
           "--sequence-parallel splits tokens over tensor-parallel ranks; give --tensor-parallel 2 "
           "or more");
-  require((o.offload_optimizer == Offload::disk) == !o.offload_dir.empty(), ErrorKind::usage,
-          "--offload-optimizer disk and --offload-dir FOLDER, on local storage, go together");
-  require(o.recompute_layers < 0 || o.recompute != Recompute::none, ErrorKind::usage,
-          "--recompute-layers {} needs --recompute selective or full", o.recompute_layers);
+  const OffloadSetup offload{.optimizer = o.offload_optimizer,
+                             .parameters = o.offload_parameters,
+                             .activations = o.offload_activations,
+                             .folder = o.offload_dir,
+                             .rank = mesh.rank,
+                             .prefetch = static_cast<int>(o.offload_prefetch),
+                             .delayed_update = o.delayed_update};
+  check_memory_options(o, offload);
   return {.schedule = schedule_of(o, micros),
           .stage_layers = stage_layers_of(o),
           .zero = zero_stage(o.zero),
@@ -227,7 +270,7 @@ StepSetup step_setup(const ParallelOptions& o, int micros, const Mesh& mesh) {
           .gather_window = static_cast<int>(o.gather_window),
           .recompute = o.recompute,
           .recompute_layers = o.recompute_layers,
-          .offload = {o.offload_optimizer, o.offload_dir, mesh.rank},
+          .offload = offload,
           .mesh = &mesh};
 }
 

@@ -44,7 +44,10 @@ struct ParallelOptions {
   int64_t zero = 0;
   Recompute recompute = Recompute::none;
   int64_t recompute_layers = -1;  // of each stage; -1: all
-  Offload offload_optimizer = Offload::none;
+  Offload offload_optimizer = Offload::none, offload_parameters = Offload::none,
+          offload_activations = Offload::none;
+  int64_t offload_prefetch = 1;  // computations of a block
+  int64_t delayed_update = 0;    // first step; 0: never
   std::filesystem::path offload_dir = {};
   uint64_t bucket_size = uint64_t{8} << 20;  // bytes of f32 gradients
   bool strict = false, shared_memory = true;

@@ -9,9 +9,26 @@
 namespace rankine {
 namespace {
 
-bool is_transfer(ActionKind kind) {
+// What moves activations, between ranks or tiers.
+bool moves_activations(ActionKind kind) {
   return kind == ActionKind::send_activation || kind == ActionKind::receive_activation ||
-         kind == ActionKind::send_gradient || kind == ActionKind::receive_gradient;
+         kind == ActionKind::send_gradient || kind == ActionKind::receive_gradient ||
+         kind == ActionKind::store || kind == ActionKind::fetch;
+}
+
+// Receives right in front of what consumes them: one micro-batch forwards has nothing to hide them
+// behind, and the memory they fill may be another stage's until then.
+Program with_late_receives(const Program& program) {
+  Program out;
+  for (const Action& action : program) {
+    if (action.kind == ActionKind::receive_activation) continue;
+    const Action receive{action.stage, ActionKind::receive_activation, action.micro};
+    const bool awaited = std::ranges::find(program, receive) != program.end() &&
+                         std::ranges::find(out, receive) == out.end();
+    if (action.kind == ActionKind::forward && awaited) out.push_back(receive);
+    out.push_back(action);
+  }
+  return out;
 }
 
 // One micro-batch forwards through all stages.
@@ -93,7 +110,8 @@ std::vector<BlockTraits> traits_of(std::span<const BlockDescription> blocks,
                        .forward_reads_parameters = blocks[b].forward_reads_parameters,
                        .backward_reads_parameters = blocks[b].backward_reads_parameters,
                        .splits_backward = blocks[b].splits_backward,
-                       .recomputes = !blocks[b].recomputed.empty()};
+                       .recomputes = !blocks[b].recomputed.empty(),
+                       .keeps = !blocks[b].saved.empty()};
     if (block.groups.size() > block.own_groups)
       traits.tied = static_cast<int>(layout.block_of(block.groups.back()));
     out.push_back(traits);
@@ -106,63 +124,78 @@ StepPlan::StepPlan(const Request& request, std::span<const BlockDescription> blo
     : stages(own_stages(request, static_cast<int>(blocks.size()))),
       rank_of_stage(request.schedule.rank_of_stage),
       traits(traits_of(blocks, layout)) {
-  std::vector<int64_t> parameter_bytes, gradient_sizes;
-  for (const BlockTraits& block : traits) {
-    parameter_bytes.push_back(block.parameter_elements * dtype_bytes(request.compute));
-    gradient_sizes.push_back(block.parameter_elements * 4);
-  }
+  std::vector<int64_t> gradient_sizes;
+  for (const BlockTraits& block : traits) gradient_sizes.push_back(block.parameter_elements * 4);
   const auto rank = static_cast<size_t>(request.pipeline_rank);
   const Schedule forwards = forward_schedule(request.schedule);
   std::vector<BlockTraits> evaluating = traits;
   for (BlockTraits& block : evaluating) block.forward_reads_parameters = true;
-  evaluation = add_transfers(expand_blocks(forwards.ranks[rank], stages, evaluating), forwards,
-                             request.pipeline_rank);
+  evaluation = with_late_receives(add_transfers(
+      expand_blocks(forwards.ranks[rank], stages, evaluating), forwards, request.pipeline_rank));
   if (!request.training) return;
   program = add_transfers(expand_blocks(request.schedule.ranks[rank], stages, traits),
                           request.schedule, request.pipeline_rank);
   program = add_recomputes(program, traits);
+  if (request.offload.activations != Offload::none)
+    program = add_stores(program, traits, request.offload.prefetch);
   program = add_reduces(
       program, traits,
       {.every_micro = request.every_micro, .bucket_elements = request.bucket_bytes / 4});
-  if (gathers_per_use(request.zero)) {
-    program = add_gathers(program, traits, request.gather_window);
-    evaluation = add_gathers(evaluation, evaluating, request.gather_window);
-    gathers = gather_stays(program, parameter_bytes);
-    evaluation_gathers = gather_stays(evaluation, parameter_bytes);
-    gathered_bytes = std::max(place(gathers), place(evaluation_gathers));
-  }
+  if (gathers_per_use(request.zero) || request.offload.parameters != Offload::none)
+    plan_gathers(request, evaluating);
   if (gathers_after_step(request.zero)) program = add_refreshes(program, traits);
   if (request.every_micro) {
     // One computation of another block passes while a reduction is under way.
     gradients = gradient_stays(program, traits, gradient_sizes, 1);
     gradient_bytes = place(gradients);
   }
-  plan_activations(blocks);
+  plan_activations(blocks, request.offload.activations);
   plan_waits();
 }
 
-void StepPlan::plan_activations(std::span<const BlockDescription> blocks) {
+void StepPlan::plan_gathers(const Request& request, const std::vector<BlockTraits>& evaluating) {
+  std::vector<int64_t> bytes;
+  for (const BlockTraits& block : traits)
+    bytes.push_back(block.parameter_elements * dtype_bytes(request.compute));
+  const bool loads = request.offload.parameters != Offload::none;
+  const GatherPlan plan{.keep = request.gather_window,
+                        .gathers = gathers_per_use(request.zero),
+                        .load_ahead = loads ? request.offload.prefetch : 0};
+  program = add_gathers(program, traits, plan);
+  evaluation = add_gathers(evaluation, evaluating, plan);
+  gathers = gather_stays(program, bytes);
+  evaluation_gathers = gather_stays(evaluation, bytes);
+  gathered_bytes = std::max(place(gathers), place(evaluation_gathers));
+}
+
+// Of what a tier on disk reads and writes in whole pages, stays are whole pages.
+void StepPlan::plan_activations(std::span<const BlockDescription> blocks, Offload tier) {
+  const int64_t unit =
+      tier == Offload::disk ? static_cast<int64_t>(TierFile::alignment) : int64_t{1};
+  const auto whole = [unit](uint64_t bytes) {
+    return (static_cast<int64_t>(bytes) + unit - 1) / unit * unit;
+  };
   std::vector<ActivationBytes> bytes;
   for (const BlockDescription& block : blocks)
     bytes.push_back(
-        {.input = block.saved.empty() ? 0 : static_cast<int64_t>(aligned_bytes(block.saved[0])),
-         .saved = block.saved.empty()
-                      ? 0
-                      : static_cast<int64_t>(total_bytes(std::span(block.saved).subspan(1))),
-         .recomputed = static_cast<int64_t>(total_bytes(block.recomputed)),
-         .output = static_cast<int64_t>(aligned_bytes(block.output)),
+        {.input = block.saved.empty() ? 0 : whole(aligned_bytes(block.saved[0])),
+         .saved = block.saved.empty() ? 0 : whole(total_bytes(std::span(block.saved).subspan(1))),
+         .recomputed = whole(total_bytes(block.recomputed)),
+         .output = whole(aligned_bytes(block.output)),
          .pending = static_cast<int64_t>(total_bytes(block.pending))});
   activations = activation_stays(program, stages, bytes);
   saved_bytes = place(activations.saved);
   passing_bytes = place(activations.passing);
+  stored_bytes = place(activations.stored);
 }
 
-// Model states look after their own collectives; of the waits the transfers remain.
+// Model states look after their own collectives and copies; what moves activations remains.
 void StepPlan::plan_waits() {
   waits = rankine::waits(program, traits, placed());
   for (std::vector<int>& earlier : waits)
-    std::erase_if(
-        earlier, [&](int index) { return !is_transfer(program[static_cast<size_t>(index)].kind); });
+    std::erase_if(earlier, [&](int index) {
+      return !moves_activations(program[static_cast<size_t>(index)].kind);
+    });
 }
 
 }  // namespace rankine

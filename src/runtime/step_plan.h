@@ -6,6 +6,7 @@
 #include "schedule/lifetimes.h"
 #include "schedule/passes.h"
 #include "schedule/pipeline.h"
+#include "state/offload.h"
 #include "state/param_layout.h"
 #include "state/zero_plan.h"
 
@@ -32,6 +33,7 @@ struct StepPlan {
     bool every_micro = false;  // gradients leave after every micro-batch
     int64_t bucket_bytes = 0;  // f32 gradients that are sent together; 0: each block at once
     int gather_window = 2;     // computations over which gathered parameters stay
+    OffloadSetup offload = {};
     DType compute = DType::f32;
     bool training = true;
   };
@@ -47,12 +49,16 @@ struct StepPlan {
   std::vector<Stay> gathers, evaluation_gathers, gradients;
   ActivationStays activations;
   int64_t gathered_bytes = 0, gradient_bytes = 0;  // of the pools
-  int64_t saved_bytes = 0, passing_bytes = 0;
+  int64_t saved_bytes = 0, passing_bytes = 0, stored_bytes = 0;
 
-  PlacedStays placed() const { return {gradients, activations.passing}; }
+  PlacedStays placed() const {
+    return {gradients, activations.passing,
+            activations.stored.empty() ? std::vector<Stay>{} : activations.saved};
+  }
 
  private:
-  void plan_activations(std::span<const BlockDescription> blocks);
+  void plan_gathers(const Request& request, const std::vector<BlockTraits>& evaluating);
+  void plan_activations(std::span<const BlockDescription> blocks, Offload tier);
   void plan_waits();
 };
 

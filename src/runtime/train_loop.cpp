@@ -8,14 +8,22 @@
 namespace rankine {
 namespace {
 
+// Behind a delayed update also what the next step computes with, which is one update older.
+constexpr const char* lagging = "lagging";
+
 struct StateTensors {
-  std::vector<NamedTensor> weights, momentum, variance;
+  std::vector<NamedTensor> weights, momentum, variance, computed;
   StateTensors(const ParamStore& store, Copies copies)
       : weights(store.weights(copies)),
         momentum(store.momentum(copies)),
-        variance(store.variance(copies)) {}
+        variance(store.variance(copies)) {
+    if (store.lags()) computed = store.computed(copies);
+  }
   std::vector<TensorGroup> groups() const {
-    return {{"weights", weights}, {"momentum", momentum}, {"variance", variance}};
+    std::vector<TensorGroup> out = {
+        {"weights", weights}, {"momentum", momentum}, {"variance", variance}};
+    if (!computed.empty()) out.push_back({lagging, computed});
+    return out;
   }
 };
 
@@ -26,6 +34,12 @@ RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer
   const std::string text = load_checkpoint(checkpoint, tensors.groups(), engine.executor().ops());
   engine.store().refresh_compute();
   RunState state = parse_run_state(text, checkpoint.string());
+  if (state.trainer.lags && engine.store().setup().offload.delayed_update > 0) {
+    const std::vector<NamedTensor> computed = engine.store().computed();
+    const TensorGroup group{lagging, computed};
+    load_checkpoint(checkpoint, std::span(&group, 1), engine.executor().ops());
+    engine.store().restore_lag();
+  }
   trainer.restore(state.trainer);
   return state;
 }

@@ -52,6 +52,7 @@ StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
 }
 
 void Trainer::update(StepReport& report) {
+  store_.publish();
   Ops& ops = executor_.ops();
   ExactSum squares;
   ops.upload(squares.parts().data(), executor_.exact_sum());
@@ -64,7 +65,12 @@ void Trainer::update(StepReport& report) {
   ++updates_;
   const double factor =
       clip_factor(setup_.optimizer.clip_grad, report.grad_norm) / report.loss_scale;
-  store_.update(adamw_step(setup_.optimizer, updates_, report.lr, factor));
+  const AdamWStep step = adamw_step(setup_.optimizer, updates_, report.lr, factor);
+  const int64_t delayed = store_.setup().offload.delayed_update;
+  if (delayed > 0 && report.step >= delayed)
+    store_.start_update(step);
+  else
+    store_.update(step);
 }
 
 }  // namespace rankine

@@ -18,7 +18,9 @@ struct StepReport {
 
 // One optimizer step at a time over the executor's step program, all ranks of the mesh together.
 // The loss is the sum over valid tokens divided by their global number, known before backward;
-// gradients are only ever summed. What several ranks see alike, one of them counts.
+// gradients are only ever summed. What several ranks see alike, one of them counts. From the step
+// that OffloadSetup::delayed_update names on, the update of a step runs beside the next one, which
+// computes with the parameters before it.
 class Trainer {
  public:
   struct Setup {
@@ -39,8 +41,9 @@ class Trainer {
   struct State {
     int64_t updates = 0;  // optimizer steps really made
     LossScale::State loss_scale;
+    bool lags = false;  // the last of them is not yet in what the next step computes with
   };
-  State state() const { return {updates_, scale_.state()}; }
+  State state() const { return {updates_, scale_.state(), store_.lags()}; }
   void restore(const State& state);
 
  private:

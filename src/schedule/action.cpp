@@ -32,6 +32,7 @@ constexpr Symbol symbols[] = {
     {"W", ActionKind::backward_weight, Number::present, Number::either},
     {"R", ActionKind::recompute, Number::present, Number::present},
     {"U", ActionKind::update, Number::absent, Number::absent},
+    {"LOAD", ActionKind::load, Number::absent, Number::present},
     {"GATHER", ActionKind::gather, Number::absent, Number::present},
     {"RELEASE", ActionKind::release, Number::absent, Number::present},
     {"REDUCE", ActionKind::reduce, Number::present, Number::present},
@@ -39,7 +40,9 @@ constexpr Symbol symbols[] = {
     {"SEND_F", ActionKind::send_activation, Number::present, Number::absent},
     {"RECV_F", ActionKind::receive_activation, Number::present, Number::absent},
     {"SEND_B", ActionKind::send_gradient, Number::present, Number::absent},
-    {"RECV_B", ActionKind::receive_gradient, Number::present, Number::absent}};
+    {"RECV_B", ActionKind::receive_gradient, Number::present, Number::absent},
+    {"STORE", ActionKind::store, Number::present, Number::present},
+    {"FETCH", ActionKind::fetch, Number::present, Number::present}};
 
 const Symbol& symbol_of(ActionKind kind) {
   for (const Symbol& symbol : symbols)

@@ -10,33 +10,37 @@
 namespace rankine {
 
 enum class ActionKind : uint8_t {
-  forward,             // F: stage, micro-batch [, block]
-  backward,            // B: input and weight gradients at once
-  backward_input,      // I: the gradient of the input alone
-  backward_weight,     // W: the weight gradients that an I left out
-  recompute,           // R: of a block, what its forward did not keep for its backward
-  update,              // U: waits for all reductions; clip and optimizer step
-  gather,              // GATHER: starts collecting a block's sharded parameters from the data axis
-  release,             // RELEASE: frees what a GATHER filled
-  reduce,              // REDUCE: starts summing a block's gradients over the data axis
-  refresh,             // REFRESH: starts collecting a block's updated parameters, after U
-  send_activation,     // SEND_F: starts sending a micro-batch's activations to the next stage
+  forward,          // F: stage, micro-batch [, block]
+  backward,         // B: input and weight gradients at once
+  backward_input,   // I: the gradient of the input alone
+  backward_weight,  // W: the weight gradients that an I left out
+  recompute,        // R: of a block, what its forward did not keep for its backward
+  update,           // U: waits for all reductions; clip and optimizer step
+  load,             // LOAD: starts reading a block's parameters, or this rank's shard, from a tier
+  gather,           // GATHER: starts collecting a block's sharded parameters from the data axis
+  release,          // RELEASE: frees what a LOAD or GATHER filled
+  reduce,           // REDUCE: starts summing a block's gradients over the data axis
+  refresh,          // REFRESH: starts collecting a block's updated parameters, after U
+  send_activation,  // SEND_F: starts sending a micro-batch's activations to the next stage
   receive_activation,  // RECV_F: starts receiving them from the previous stage
   send_gradient,       // SEND_B: starts sending their gradients to the previous stage
-  receive_gradient     // RECV_B: starts receiving them from the next stage
+  receive_gradient,    // RECV_B: starts receiving them from the next stage
+  store,               // STORE: starts writing what a block keeps of a micro-batch to a tier
+  fetch                // FETCH: starts reading that again
 };
 bool computes(ActionKind kind);  // F, B, I, W or R
 
-// Starting never blocks. What waits: F, B, I, W and R for the parameters they read (GATHER, REFRESH
-// of their blocks); F for its RECV_F, B and I for their RECV_B; B and W for the REDUCE that still
-// reads the gradients they write; F, B and I for the send that still reads the memory they take
-// over; U for every REDUCE and every send; RELEASE for nothing. waits() in schedule/waits.h says it
+// Starting never blocks. What waits: F, B, I, W and R for the parameters they read (LOAD, GATHER,
+// REFRESH of their blocks); F for its RECV_F, B and I for their RECV_B; R, B, I and W for the FETCH
+// of what they read, that for its STORE; GATHER for its LOAD; B and W for the REDUCE that still
+// reads the gradients they write; whatever takes memory over for the send or STORE that still reads
+// it; U for every REDUCE and every send; RELEASE for nothing. waits() in schedule/waits.h says it
 // for each action of a program.
 struct Action {
   static constexpr int none = -1;
   int stage = 0;  // of the whole pipeline
   ActionKind kind = ActionKind::forward;
-  int micro = none;  // none: U, GATHER, RELEASE, REFRESH
+  int micro = none;  // none: U, LOAD, GATHER, RELEASE, REFRESH
   // Of the rank's blocks: those of all its stages, in order of stage, from 0; none: U, transfers,
   // or computations of all blocks of the stage.
   int block = none;
@@ -54,8 +58,8 @@ Program accumulation_program(int micros);
 // one W; at most one R of a block in front of them), block by block in order where blocks are named
 // (a later stage's behind an earlier stage's), and one update follows, after which only refreshes
 // come. Transfers stand before what consumes and behind what makes their data, for all
-// micro-batches of a stage or none; what is gathered is released; no gradient is reduced twice, or
-// before its B or W.
+// micro-batches of a stage or none; what is loaded or gathered is released; what is stored is
+// fetched before its R, B or I; no gradient is reduced twice, or before its B or W.
 void check(const Program& program, int micros);
 // Micro-batches of a stage, and pairs of stage and micro-batch of the whole program, whose saved
 // tensors live at the same time, at most: from the first F to the last B or W.

@@ -38,12 +38,15 @@ class Activations {
   void index(const Action& action, int now) {
     if (action.kind == ActionKind::update) end_ = now;
     if (!computes(action.kind)) {
+      if (action.kind == ActionKind::store) stored_[{action.block, action.micro}] = now;
+      if (action.kind == ActionKind::fetch) fetched_[{action.block, action.micro}] = now;
       transfers_[action] = now;
       return;
     }
     const StageBlocks& stage = stage_of_.at(static_cast<size_t>(action.block));
     expect(stage.stage == action.stage, "a block is of the stage that computes it");
     const Place key(action.block, action.micro);
+    if (action.kind != ActionKind::forward) first_backward_.emplace(key, now);
     if (action.kind == ActionKind::recompute) {
       recompute_[key] = now;
     } else if (action.kind == ActionKind::forward) {
@@ -81,6 +84,13 @@ class Activations {
     if (stay.bytes > 0) stays.push_back(stay);
   }
 
+  // The computation behind an action, at most U.
+  int next_computation(int action) const {
+    int next = action + 1;
+    while (next < end_ && !computes(program_[static_cast<size_t>(next)].kind)) ++next;
+    return next;
+  }
+
   void add_forward(const Action& action, int now) {
     const auto& [stage, first, count] = stage_of_[static_cast<size_t>(action.block)];
     const ActivationBytes& bytes = blocks_[static_cast<size_t>(action.block)];
@@ -89,14 +99,21 @@ class Activations {
               .micro = action.micro};
     const int made = follows(action) ? at(forward_, action.block - 1, action.micro)
                                      : transfer(ActionKind::receive_activation, action);
-    stay.kind = StayKind::input;
-    stay.bytes = bytes.input;
-    stay.first = made;
-    if (made != Action::none) add(out_.saved, stay);
+    Stay kept = stay;
+    if (stored_.contains({action.block, action.micro})) {
+      add_stored(stay, bytes, made != Action::none);
+      kept.last = next_computation(at(stored_, action.block, action.micro));
+    }
+    kept.kind = StayKind::input;
+    kept.bytes = bytes.input;
+    kept.first = made;
+    if (made != Action::none) add(out_.saved, kept);
+    kept.kind = StayKind::saved;
+    kept.bytes = bytes.saved;
+    kept.first = now;
+    add(out_.saved, kept);
     stay.kind = StayKind::saved;
-    stay.bytes = bytes.saved;
     stay.first = now;
-    add(out_.saved, stay);
     if (const auto again = recompute_.find({action.block, action.micro});
         again != recompute_.end()) {
       Stay part = stay;
@@ -113,6 +130,23 @@ class Activations {
     stay.bytes = bytes.output;
     stay.last = double_buffered(outputs_.at(stage), now);
     if (transfer(ActionKind::send_activation, action) != Action::none) add(out_.passing, stay);
+  }
+
+  // From STORE on in the tier, from FETCH on here again.
+  void add_stored(Stay stay, const ActivationBytes& bytes, bool has_input) {
+    Stay slot = stay;
+    slot.kind = StayKind::stored;
+    slot.first = at(stored_, stay.block, stay.micro);
+    slot.last = at(first_backward_, stay.block, stay.micro);
+    slot.bytes = bytes.saved + (has_input ? bytes.input : 0);
+    add(out_.stored, slot);
+    stay.first = at(fetched_, stay.block, stay.micro);
+    stay.kind = StayKind::input_again;
+    stay.bytes = bytes.input;
+    if (has_input) add(out_.saved, stay);
+    stay.kind = StayKind::saved_again;
+    stay.bytes = bytes.saved;
+    add(out_.saved, stay);
   }
 
   void add_backward(const Action& action, int now) {
@@ -146,7 +180,8 @@ class Activations {
   const std::vector<ActivationBytes>& blocks_;
   std::vector<StageBlocks> stage_of_;  // of each block
   int end_ = 0;                        // U, or the last action
-  std::map<Place, int> forward_, last_backward_, recompute_;
+  std::map<Place, int> forward_, first_backward_, last_backward_, recompute_;
+  std::map<Place, int> stored_, fetched_;
   std::map<int, std::vector<int>> outputs_, gradients_;  // of each stage, what makes them
   std::map<Action, int> transfers_;
   ActivationStays out_;

@@ -106,17 +106,27 @@ class ProgramCheck {
     }
     const int next = stage.blocks == 0 ? Action::none : stage.end() - 1 - micro.backwards;
     if (action.kind == ActionKind::recompute) {
+      check_fetched(action);
       demand(micro.forwards == stage.units() && action.block == next &&
                  micro.recomputed != action.block,
              "does not stand once between the forward and the backward of its block");
       micro.recomputed = action.block;
       return;
     }
+    check_fetched(action);
     demand(
         micro.forwards == stage.units() && micro.backwards < stage.units() && action.block == next,
         "has no forward before it, or repeats a backward, or is not the next block");
     ++micro.backwards;
     if (action.kind == ActionKind::backward_input) micro.open.push_back(action.block);
+  }
+
+  // What a block keeps of a micro-batch is here, or back again.
+  void check_fetched(const Action& reader) const {
+    const auto seen = [&](ActionKind kind) {
+      return seen_.contains({reader.stage, kind, reader.micro, reader.block});
+    };
+    demand(!seen(ActionKind::store) || seen(ActionKind::fetch), "reads what is not fetched");
   }
 
   void transfer(const Action& action, StageProgress& stage) {
@@ -143,11 +153,21 @@ class ProgramCheck {
   void collective(const Action& action, StageProgress& stage) {
     const std::pair block(action.stage, action.block);
     switch (action.kind) {
+      case ActionKind::load:
+        demand(gathered_.emplace(block, step_).second, "loads what is here already");
+        loaded_.insert(block);
+        break;
       case ActionKind::gather:
-        demand(gathered_.emplace(block, step_).second, "gathers what is gathered already");
+        demand(loaded_.erase(block) == 1 || gathered_.emplace(block, step_).second,
+               "gathers what is gathered already");
         break;
       case ActionKind::release:
+        loaded_.erase(block);
         demand(gathered_.erase(block) == 1, "releases what is not gathered");
+        break;
+      case ActionKind::store:
+      case ActionKind::fetch:
+        tier_copy(action, stage);
         break;
       case ActionKind::reduce: {
         const MicroProgress& micro = stage.micros[action.micro];
@@ -162,6 +182,20 @@ class ProgramCheck {
       default:
         demand(seen_.insert(action).second, "repeats a refresh");
     }
+  }
+
+  void tier_copy(const Action& action, const StageProgress& stage) {
+    const auto micro = stage.micros.find(action.micro);
+    demand(micro != stage.micros.end() && stage.blocks > 0 &&
+               micro->second.forwards > action.block - stage.first,
+           "comes before the forward of its block");
+    demand(micro->second.backwards < stage.end() - action.block &&
+               micro->second.recomputed != action.block,
+           "comes after the backward of its block");
+    const Action stored{action.stage, ActionKind::store, action.micro, action.block};
+    demand(action.kind == ActionKind::store || seen_.contains(stored),
+           "fetches what is not stored");
+    demand(seen_.insert(action).second, "repeats a copy");
   }
 
   void check_end() {
@@ -202,7 +236,8 @@ class ProgramCheck {
   size_t step_ = 0;
   bool updated_ = false;
   std::map<int, StageProgress> stages_;
-  std::map<std::pair<int, int>, size_t> gathered_;  // (stage, block) -> its GATHER
+  std::map<std::pair<int, int>, size_t> gathered_;  // (stage, block) -> its LOAD or GATHER
+  std::set<std::pair<int, int>> loaded_;            // of those, LOAD without GATHER yet
   std::set<Action> seen_;                           // what may come once
 };
 

@@ -33,6 +33,9 @@ bool names_blocks(const Program& program, size_t blocks) {
 }
 
 void check_gathers(const Program& program, const std::vector<BlockTraits>& blocks) {
+  // Where shards are loaded, the GATHER behind it completes them.
+  const ActionKind completes =
+      contains(program, ActionKind::gather) ? ActionKind::gather : ActionKind::load;
   std::vector<bool> gathered(blocks.size());
   for (size_t i = 0; i < program.size(); ++i) {
     const Action& action = program[i];
@@ -40,11 +43,11 @@ void check_gathers(const Program& program, const std::vector<BlockTraits>& block
       if (!gathered[static_cast<size_t>(block)])
         reject(program, i,
                fmt::format("reads parameters of block {} that are not gathered", block));
-    if (action.kind != ActionKind::gather && action.kind != ActionKind::release) continue;
+    if (action.kind != completes && action.kind != ActionKind::release) continue;
     const auto block = static_cast<size_t>(action.block);
     if (blocks[block].parameter_elements == 0)
       reject(program, i, "names a block without parameters");
-    gathered[block] = action.kind == ActionKind::gather;
+    gathered[block] = action.kind == completes;
   }
 }
 
@@ -120,7 +123,8 @@ void check(const Program& program, int micros, const std::vector<BlockTraits>& b
   if (!names_blocks(program, blocks.size())) return;
   check_splits(program, blocks);
   check_recomputes(program, micros, blocks);
-  if (contains(program, ActionKind::gather)) check_gathers(program, blocks);
+  if (contains(program, ActionKind::gather) || contains(program, ActionKind::load))
+    check_gathers(program, blocks);
   if (contains(program, ActionKind::reduce)) check_reduces(program, micros, blocks);
   if (contains(program, ActionKind::refresh)) check_refreshes(program, blocks);
 }

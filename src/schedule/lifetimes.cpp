@@ -60,9 +60,16 @@ std::vector<Stay> gather_stays(const Program& program, const std::vector<int64_t
   std::vector<int> open(block_bytes.size(), Action::none);  // index into stays
   for (size_t i = 0; i < program.size(); ++i) {
     const Action& action = program[i];
-    if (action.kind != ActionKind::gather && action.kind != ActionKind::release) continue;
+    if (action.kind != ActionKind::load && action.kind != ActionKind::gather &&
+        action.kind != ActionKind::release)
+      continue;
     const auto block = static_cast<size_t>(action.block);
-    if (action.kind == ActionKind::gather) {
+    if (action.kind != ActionKind::release) {
+      const bool loaded =
+          open.at(block) != Action::none &&
+          program[static_cast<size_t>(stays[static_cast<size_t>(open[block])].first)].kind ==
+              ActionKind::load;
+      if (action.kind == ActionKind::gather && loaded) continue;
       expect(open.at(block) == Action::none, "a block is gathered once at a time");
       open[block] = static_cast<int>(stays.size());
       stays.push_back({action.block, static_cast<int>(i), static_cast<int>(i), block_bytes[block]});

@@ -18,7 +18,10 @@ enum class StayKind : uint8_t {
   input_gradient,   // of a block's input: made by its B or I
   output_gradient,  // of a stage's last block's output, as received
   passed_over,      // what a block's forward makes and does not keep, during F
-  recomputed        // the same from R to its last backward action
+  recomputed,       // the same from R to its last backward action
+  input_again,      // `input` and `saved`, as FETCH brings them back
+  saved_again,
+  stored  // both in their tier, one behind the other
 };
 
 // One stay of a buffer: it is taken at action `first` and given back after action `last` (indices
@@ -31,12 +34,12 @@ struct Stay {
 };
 
 // Placed stays of the pools in which communication reads memory: REDUCE reads gradients, SEND_F
-// outputs, SEND_B input gradients. Empty: each buffer has memory of its own.
+// outputs, SEND_B input gradients, STORE what is saved. Empty: each buffer has memory of its own.
 struct PlacedStays {
-  std::vector<Stay> gradients = {}, passing = {};
+  std::vector<Stay> gradients = {}, passing = {}, saved = {};
 };
 
-// Gathered parameters: from each GATHER to its RELEASE.
+// Gathered parameters: from each LOAD, or GATHER where nothing is loaded, to its RELEASE.
 std::vector<Stay> gather_stays(const Program& program, const std::vector<int64_t>& block_bytes);
 // Gradients that are reduced per micro-batch: from the first action after the block's last REDUCE
 // that writes its gradient (its own B or W, B of a block tied to it) to the `linger`-th computation
@@ -57,18 +60,20 @@ struct ActivationBytes {
 
 struct ActivationStays {
   std::vector<Stay> saved, passing;  // two pools, to be placed apart
+  std::vector<Stay> stored;          // a third one, in a tier
 };
 
-// Of an expanded program with its transfers. In `saved`, in which no communication reads: an input
-// from where it is made (F of the block before on this rank, be it of the stage before, or RECV_F;
-// the first stage's first block has none) to the block's last backward action, its B or W; saved
-// from F to there; where there is an R, what is recomputed during F and again from R to there; an
-// output gradient from RECV_B to there. In `passing`: an output that is sent,
-// from its F until just before the next but one F that makes one of the same stage (double
-// buffering); pending from B or I to B or W; an input gradient from B or I to the last backward
-// action of the block before on this rank, or, where SEND_B takes it, as long as an output (the
-// first stage's first block has none). Nothing is kept beyond U. So no receive ever waits for a
-// send: ranks that hold each other's receives up would never end.
+// Of an expanded program with its transfers. In `saved`, in which no rank but this one reads: an
+// input from where it is made (F of the block before on this rank, be it of the stage before, or
+// RECV_F; the first stage's first block has none) to the block's last backward action, its B or W;
+// saved from F to there; where there is a STORE, both until the computation behind it, and again
+// from FETCH; where there is an R, what is recomputed during F and again from R to there; an output
+// gradient from RECV_B to there. In `stored`: both from STORE to the R, B or I that waits for their
+// FETCH. In `passing`: an output that is sent, from its F until just before the next but one F that
+// makes one of the same stage (double buffering); pending from B or I to B or W; an input gradient
+// from B or I to the last backward action of the block before on this rank, or, where SEND_B takes
+// it, as long as an output (the first stage's first block has none). Nothing is kept beyond U. So
+// no receive ever waits for a send: ranks that hold each other's receives up would never end.
 ActivationStays activation_stays(const Program& program, const std::vector<StageBlocks>& stages,
                                  const std::vector<ActivationBytes>& blocks);
 

@@ -21,6 +21,10 @@ bool is_receive(ActionKind kind) {
   return kind == ActionKind::receive_activation || kind == ActionKind::receive_gradient;
 }
 
+bool is_copy(ActionKind kind) {
+  return kind == ActionKind::load || kind == ActionKind::store || kind == ActionKind::fetch;
+}
+
 // The action at the other end of a transfer.
 Action counterpart(const Action& action) {
   switch (action.kind) {
@@ -46,6 +50,7 @@ class Matching {
     check_places();
     match_collectives();
     match_transfers();
+    add_copies();
     return std::move(result_);
   }
 
@@ -159,6 +164,16 @@ class Matching {
       }
     }
     for (const auto& [key, lane] : lanes) pair_up(lane);
+  }
+
+  // Copies from and to a tier meet nobody; those of a rank run one after another.
+  void add_copies() {
+    for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) {
+      const Program& program = ranks_[static_cast<size_t>(r)].program;
+      int before = Action::none;
+      for (int i = 0; i < static_cast<int>(program.size()); ++i)
+        if (is_copy(program[static_cast<size_t>(i)].kind)) before = add({{r, i}}, before);
+    }
   }
 
   void pair_up(const Lane& lane) {

@@ -65,6 +65,13 @@ std::vector<int> stages_of(const Program& program, const std::vector<BlockTraits
   return out;
 }
 
+std::vector<size_t> computations_of(const Program& program) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < program.size(); ++i)
+    if (computes(program[i].kind)) out.push_back(i);
+  return out;
+}
+
 bool has_parameters(const std::vector<BlockTraits>& blocks, int block) {
   return blocks.at(static_cast<size_t>(block)).parameter_elements > 0;
 }
@@ -194,12 +201,12 @@ Program add_reduces(const Program& expanded, const std::vector<BlockTraits>& blo
   return insertions.result();
 }
 
-Program add_gathers(const Program& program, const std::vector<BlockTraits>& blocks, int keep) {
-  expect(keep >= 1, "what the next computation reads stays gathered");
+Program add_gathers(const Program& program, const std::vector<BlockTraits>& blocks,
+                    const GatherPlan& plan) {
+  expect(plan.keep >= 1, "what the next computation reads stays gathered");
   const std::vector<int> stages = stages_of(program, blocks);
-  std::vector<size_t> computations;
-  for (size_t i = 0; i < program.size(); ++i)
-    if (computes(program[i].kind)) computations.push_back(i);
+  const std::vector<size_t> computations = computations_of(program);
+  const auto ahead = static_cast<size_t>(plan.load_ahead);
   std::vector<std::vector<size_t>> readers(blocks.size());  // of each block, in order
   for (size_t at = 0; at < computations.size(); ++at)
     for (const int block : parameters_read(program[computations[at]], blocks))
@@ -208,18 +215,50 @@ Program add_gathers(const Program& program, const std::vector<BlockTraits>& bloc
   Insertions insertions(program);
   std::vector<bool> gathered(blocks.size());
   std::vector<size_t> used(blocks.size());  // readers that are done
+  std::vector<size_t> free(blocks.size());  // the computation behind the last reader
   for (size_t at = 0; at < computations.size(); ++at) {
     for (const int block : parameters_read(program[computations[at]], blocks)) {
       const auto b = static_cast<size_t>(block);
-      const Action gather{stages[b], ActionKind::gather, Action::none, block};
-      if (!gathered[b]) insertions.before(computations[at == 0 ? 0 : at - 1], gather);
+      const auto add_before = [&](size_t computation, ActionKind kind) {
+        insertions.before(computations[computation], {stages[b], kind, Action::none, block});
+      };
+      const size_t gather = plan.gathers && at > 0 ? at - 1 : at;
+      const size_t load =
+          std::min(gather, std::max(free[b], gather - std::min<size_t>(gather, ahead)));
+      if (!gathered[b] && ahead > 0) add_before(load, ActionKind::load);
+      if (!gathered[b] && plan.gathers) add_before(gather, ActionKind::gather);
       const size_t next = ++used[b];
-      gathered[b] = next < readers[b].size() && readers[b][next] <= at + static_cast<size_t>(keep);
+      gathered[b] =
+          next < readers[b].size() && readers[b][next] <= at + static_cast<size_t>(plan.keep);
       if (gathered[b]) continue;
-      Action release = gather;
-      release.kind = ActionKind::release;
-      insertions.after(computations[at], release);
+      free[b] = at + 1;
+      insertions.after(computations[at], {stages[b], ActionKind::release, Action::none, block});
     }
+  }
+  return insertions.result();
+}
+
+Program add_stores(const Program& expanded, const std::vector<BlockTraits>& blocks, int ahead) {
+  expect(ahead >= 1, "what is fetched is fetched ahead");
+  const std::vector<size_t> computations = computations_of(expanded);
+  std::map<std::pair<int, int>, size_t> forwards, readers;  // (block, micro-batch)
+  for (size_t at = 0; at < computations.size(); ++at) {
+    const Action& action = expanded[computations[at]];
+    auto& first = action.kind == ActionKind::forward ? forwards : readers;
+    first.emplace(std::pair(action.block, action.micro), at);
+  }
+  Insertions insertions(expanded);
+  for (const auto& [key, forward] : forwards) {
+    const auto reader = readers.find(key);
+    const auto needed = static_cast<size_t>(ahead) + 3;
+    if (reader == readers.end() || reader->second < forward + needed ||
+        !blocks.at(static_cast<size_t>(key.first)).keeps)
+      continue;
+    Action copy = expanded[computations[forward]];
+    copy.kind = ActionKind::store;
+    insertions.after(computations[forward], copy);
+    copy.kind = ActionKind::fetch;
+    insertions.before(computations[reader->second - static_cast<size_t>(ahead)], copy);
   }
   return insertions.result();
 }

@@ -20,6 +20,7 @@ struct BlockTraits {
   bool backward_reads_parameters = true;  // its own, by B, I and W
   bool splits_backward = true;            // has I and W; otherwise B stands for both
   bool recomputes = false;                // has an R in front of its B or I
+  bool keeps = true;                      // something of a micro-batch from its F to its backward
 };
 
 // The blocks of its rank whose parameters an F, B, I or W reads; whose gradients a B or W adds to.
@@ -56,20 +57,33 @@ struct ReducePlan {
 Program add_reduces(const Program& expanded, const std::vector<BlockTraits>& blocks,
                     const ReducePlan& plan);
 
-// GATHER before and RELEASE after the uses of each block's parameters. A GATHER stands one
-// computation early (prefetch), in front of the computation before the one that needs it.
-// Parameters stay gathered when one of the next `keep` computations (of blocks; at least 1) reads
-// them too. Nothing stays gathered at the end.
-Program add_gathers(const Program& program, const std::vector<BlockTraits>& blocks, int keep = 2);
+// How a block's parameters come to the computations that read them.
+struct GatherPlan {
+  int keep = 2;         // parameters stay when one of so many next computations (at least 1)
+                        // reads them too
+  bool gathers = true;  // GATHER joins the data axis's shards
+  int load_ahead = 0;   // LOAD reads a tier, so many computations early; 0: nothing is in a tier
+};
+// LOAD, GATHER before and RELEASE after the uses of each block's parameters. A GATHER stands one
+// computation (of a block) early (prefetch), in front of the computation before the one that needs
+// it; a LOAD so much earlier than that, or than the use where nothing is gathered, but behind the
+// RELEASE of the block. Nothing stays gathered at the end.
+Program add_gathers(const Program& program, const std::vector<BlockTraits>& blocks,
+                    const GatherPlan& plan = {});
+// STORE of what a block keeps of a micro-batch behind its F and FETCH of it `ahead` computations
+// (at least 1) in front of its R, B or I, where it keeps something and its memory is free meanwhile
+// for a computation besides that during which it is written. Behind add_recomputes.
+Program add_stores(const Program& expanded, const std::vector<BlockTraits>& blocks, int ahead);
 
 // REFRESH of every block with parameters after U, in the order of the blocks.
 Program add_refreshes(const Program& program, const std::vector<BlockTraits>& blocks);
 
 // check(program, micros), and Error{internal} unless the program computes these blocks and, if it
-// has any GATHER, every computation finds what it reads gathered; if it has any REDUCE, each block
-// with parameters is reduced once for every micro-batch or once behind its last B or W, all in the
-// same manner; if it has any REFRESH, each block with parameters is refreshed once; no W or I is of
-// a block that does not split its backward; R is there for just the blocks that recompute.
+// has any LOAD or GATHER, every computation finds what it reads gathered; if it has any REDUCE,
+// each block with parameters is reduced once for every micro-batch or once behind its last B or W,
+// all in the same manner; if it has any REFRESH, each block with parameters is refreshed once; no W
+// or I is of a block that does not split its backward; R is there for just the blocks that
+// recompute.
 void check(const Program& program, int micros, const std::vector<BlockTraits>& blocks);
 
 }  // namespace rankine

@@ -61,6 +61,21 @@ Program one_forward_one_backward(int stage, const PipelineShape& shape, bool spl
   return out;
 }
 
+// Nobody waits for the first stage's I, so where its W follows at once they are one B, which keeps
+// no gradients of activations between the two.
+Program join_backwards(const Program& program) {
+  Program out;
+  for (const Action& action : program) {
+    const Action before{0, ActionKind::backward_input, action.micro};
+    if (action == Action{0, ActionKind::backward_weight, action.micro} && !out.empty() &&
+        out.back() == before)
+      out.back().kind = ActionKind::backward;
+    else
+      out.push_back(action);
+  }
+  return out;
+}
+
 // Micro-batches in groups of as many as there are ranks; each stage of the rank in turn takes a
 // group. A last group that is not full is planned as if it were and what does not exist is left
 // out: that keeps the order of all that is left, and so freedom from deadlock.
@@ -131,7 +146,9 @@ Schedule make_schedule(ScheduleKind kind, const PipelineShape& shape,
   const int stages = shape.ranks * (kind == ScheduleKind::zb_v ? 2 : shape.virtual_stages);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     if (kind != ScheduleKind::zb_v) out.ranks.push_back(program_of(kind, shape, rank));
-    out.ranks[static_cast<size_t>(rank)].push_back({rank, ActionKind::update});
+    Program& program = out.ranks[static_cast<size_t>(rank)];
+    program = join_backwards(program);
+    program.push_back({rank, ActionKind::update});
   }
   for (int stage = 0; stage < stages; ++stage)
     out.rank_of_stage.push_back(kind == ScheduleKind::zb_v && stage >= shape.ranks

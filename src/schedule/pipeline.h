@@ -44,7 +44,8 @@ struct Schedule {
 // For any number of ranks and micro-batches. Stage s is on rank s % ranks, but in zb_v rank r holds
 // stages r and 2 ranks - 1 - r. In flight on a rank, at most: gpipe all micro-batches; 1f1b
 // ranks - rank; zero_bubble the same from F to I, and `ranks` from F to W; zb_v 2 ranks stages of
-// half the size. Error{usage} where the shape does not fit the kind.
+// half the size. The first stage's I and W are one B where nothing stands between them.
+// Error{usage} where the shape does not fit the kind.
 Schedule make_schedule(ScheduleKind kind, const PipelineShape& shape,
                        const ComputationSeconds& seconds = {});
 

@@ -11,8 +11,8 @@
 namespace rankine {
 
 // Where a rank stands. Collectives (GATHER, REDUCE, REFRESH) join the ranks that differ in `data`
-// only; transfers go to the rank of the next or previous
-// stage, which differs in `pipeline` alone.
+// only; transfers go to the rank of the next or previous stage, which differs in `pipeline` alone;
+// copies from and to tiers (LOAD, STORE, FETCH) run on the rank itself beside its computations.
 struct RankPlace {
   int pipeline = 0, data = 0, tensor = 0;
   auto operator<=>(const RankPlace&) const = default;
@@ -48,7 +48,7 @@ struct TimelineEntry {
 
 struct RankTimeline {
   std::vector<TimelineEntry> compute;        // in order, never overlapping
-  std::vector<TimelineEntry> communication;  // collectives and transfers, as they really ran
+  std::vector<TimelineEntry> communication;  // and copies, as they really ran
   struct MemoryPoint {
     double time = 0;
     int64_t bytes = 0;
@@ -67,8 +67,8 @@ struct Simulation {
   double bubble() const;
 };
 // Error{internal} as check_completes. Collectives of a group run one after another; each starts
-// when every member has started it and takes the largest of their costs. Each pair's transfers
-// likewise.
+// when every member has started it and takes the largest of their costs. Each pair's transfers and
+// each rank's copies likewise.
 Simulation simulate(const std::vector<RankProgram>& ranks, const CostTable& cost);
 
 }  // namespace rankine

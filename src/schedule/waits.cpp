@@ -19,7 +19,12 @@ class WaitRules {
       for (const auto& [block, last] : reductions_) out.push_back(last.index);
       out.insert(out.end(), sends_.begin(), sends_.end());
     }
+    if (action.kind == ActionKind::gather)
+      if (const auto load = loads_.find(action.block); load != loads_.end())
+        out.push_back(load->second);
+    if (action.kind == ActionKind::fetch) add_copy(ActionKind::store, action, out);
     if (!computes(action.kind)) return out;
+    if (action.kind != ActionKind::forward) add_copy(ActionKind::fetch, action, out);
     const auto received = received_.find(consumed(action));
     if (received != received_.end()) out.push_back(received->second);
     if (action.block == Action::none && blocks_.empty()) {
@@ -36,6 +41,14 @@ class WaitRules {
 
   void started(const Action& action, int index) {
     switch (action.kind) {
+      case ActionKind::load:
+        loads_[action.block] = index;
+        parameters_[action.block] = {action.stage, index};
+        break;
+      case ActionKind::store:
+      case ActionKind::fetch:
+        copies_[action] = index;
+        break;
       case ActionKind::gather:
       case ActionKind::refresh:
         parameters_[action.block] = {action.stage, index};
@@ -62,6 +75,11 @@ class WaitRules {
   };
   using LastOf = std::map<int, Last>;  // of each block
 
+  // The copy of what a block keeps of a micro-batch.
+  void add_copy(ActionKind kind, const Action& of, std::vector<int>& out) const {
+    const auto copy = copies_.find({of.stage, kind, of.micro, of.block});
+    if (copy != copies_.end()) out.push_back(copy->second);
+  }
   // The receive that a computation consumes; no such one is in a program where it consumes none.
   Action consumed(const Action& action) const {
     const bool forward = action.kind == ActionKind::forward;
@@ -96,7 +114,8 @@ class WaitRules {
   const std::vector<BlockTraits>& blocks_;
   std::map<int, StageBlocks> stages_;
   LastOf parameters_, reductions_;
-  std::map<Action, int> received_;
+  std::map<Action, int> received_, copies_;
+  std::map<int, int> loads_;  // of each block, the last
   std::vector<int> sends_;
 };
 
@@ -108,6 +127,9 @@ int reader(const Program& program, const Stay& stay) {
     const bool reads =
         stay.kind == StayKind::gradient
             ? action.kind == ActionKind::reduce && action.block == stay.block
+        : stay.kind == StayKind::input || stay.kind == StayKind::saved
+            ? action.kind == ActionKind::store && action.block == stay.block &&
+                  action.micro == stay.micro
             : action.stage == stage && action.micro == stay.micro &&
                   ((stay.kind == StayKind::output && action.kind == ActionKind::send_activation) ||
                    (stay.kind == StayKind::input_gradient &&
@@ -152,6 +174,7 @@ std::vector<std::vector<int>> waits(const Program& program, const std::vector<Bl
   }
   add_takeovers(program, stays.gradients, out);
   add_takeovers(program, stays.passing, out);
+  add_takeovers(program, stays.saved, out);
   return out;
 }
 

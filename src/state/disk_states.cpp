@@ -8,72 +8,55 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/text.h"
-
 namespace rankine {
-namespace {
-
-constexpr const char* staging_names[2][DiskStates::part_count] = {
-    {"offload staging 0 weights", "offload staging 0 momentum", "offload staging 0 variance",
-     "offload staging 0 gradients"},
-    {"offload staging 1 weights", "offload staging 1 momentum", "offload staging 1 variance",
-     "offload staging 1 gradients"}};
-
-// The arena aligns to less than direct access wants.
-constexpr int64_t slack = static_cast<int64_t>(TierFile::alignment);
-
-}  // namespace
+DiskStates::DiskStates(const ParamLayout& layout, const Setup& setup)
+    : layout_(layout), setup_(setup) {
+  const int64_t owned = layout.owned();
+  const int64_t moments = setup.moments ? owned : 0;
+  parts_ = {{"weights", "master weights", DType::f32, setup.weights ? owned : 0},
+            {"momentum", "optimizer states", DType::f32, moments},
+            {"variance", "optimizer states", DType::f32, moments},
+            {"parameters", "parameters", setup.compute,
+             !setup.parameters ? 0
+             : setup.whole     ? layout.elements()
+                               : owned},
+            {"gradient sums", "gradients", DType::f32, moments}};
+  for (int level = 1; level < setup.gradient_levels; ++level)
+    parts_.push_back(
+        {fmt::format("gradient sums {}", level), "gradient sums", DType::f32, moments});
+  uint64_t begin = 0;
+  for (Place& part : parts_) {
+    part.begin = begin;
+    begin += static_cast<uint64_t>(part.elements * dtype_bytes(part.dtype));
+  }
+}
 
 DiskStates::~DiskStates() {
   unmap();
 }
 
-void DiskStates::Staging::wait() {
-  for (TierWork& work : under_way) work.wait();
-  under_way.clear();
-}
-
-int64_t DiskStates::largest_shard() const {
-  int64_t most = 0;
-  for (const ParamLayout::BlockLayout& block : layout_.blocks()) most = std::max(most, block.shard);
-  return most;
+uint64_t DiskStates::bytes() const {
+  const Place& last = parts_.back();
+  return last.begin + static_cast<uint64_t>(last.elements * dtype_bytes(last.dtype));
 }
 
 void DiskStates::add_to(MemoryPlan& plan) const {
-  for (const auto& [name, category] : {std::pair{"weights", "master weights"},
-                                       {"momentum", "optimizer states"},
-                                       {"variance", "optimizer states"},
-                                       {"gradient sums", "gradients"}})
-    plan.add({name, category, part_bytes(), Life::permanent, "", Tier::disk});
-  for (const auto& set : staging_names)
-    for (const char* name : set)
-      plan.add({name, "offload staging", static_cast<uint64_t>(largest_shard() * 4 + slack),
-                Life::permanent, "", Tier::host});
+  for (const Place& part : parts_)
+    if (part.elements > 0)
+      plan.add({part.name, part.category,
+                static_cast<uint64_t>(part.elements * dtype_bytes(part.dtype)), Life::permanent, "",
+                Tier::disk});
 }
 
-void DiskStates::bind(const OffloadSetup& setup, Arena& host) {
+void DiskStates::bind(const OffloadSetup& setup) {
   file_ = std::make_unique<TierFile>(
       TierFile::Setup{.folder = setup.folder,
                       .name = fmt::format("rankine-offload-{}-{}.tier", ::getpid(), setup.rank),
-                      .bytes = std::max<uint64_t>(TierFile::alignment, part_count * part_bytes())});
-  for (size_t s = 0; s < 2; ++s)
-    for (const char* name : staging_names[s]) {
-      const Tensor raw = host.take(name, DType::u8, Shape{largest_shard() * 4 + slack});
-      const auto address = reinterpret_cast<uintptr_t>(raw.data);
-      const uintptr_t aligned = (address + slack - 1) / slack * slack;
-      staging_[s].memory.push_back(
-          {reinterpret_cast<void*>(aligned), DType::f32, Shape{largest_shard()}});
-    }
+                      .bytes = std::max<uint64_t>(TierFile::alignment, bytes())});
 }
 
-std::string DiskStates::description() const {
-  return fmt::format("{} in '{}', {}{}", format_bytes(file_->bytes()), file_->path().string(),
-                     file_->engine_name(),
-                     file_->direct() ? ", direct" : ", through the page cache");
-}
-
-Tensor DiskStates::mapped(Part part) {
-  if (map_ == nullptr && file_->bytes() > 0) {
+Tensor DiskStates::mapped(size_t part) {
+  if (map_ == nullptr) {
     const int descriptor = ::open(file_->path().c_str(), O_RDWR | O_CLOEXEC);
     void* map = descriptor < 0 ? MAP_FAILED
                                : ::mmap(nullptr, file_->bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -84,7 +67,8 @@ Tensor DiskStates::mapped(Part part) {
             file_->path().string(), std::strerror(code));
     map_ = map;
   }
-  return {static_cast<char*>(map_) + part * part_bytes(), DType::f32, Shape{layout_.owned()}};
+  const Place& place = parts_[part];
+  return {static_cast<char*>(map_) + place.begin, place.dtype, Shape{place.elements}};
 }
 
 void DiskStates::unmap() {
@@ -94,72 +78,37 @@ void DiskStates::unmap() {
   map_ = nullptr;
 }
 
-uint64_t DiskStates::offset(Part part, size_t block) const {
-  return part * part_bytes() + static_cast<uint64_t>(layout_.blocks()[block].owned_offset) * 4;
-}
-
-uint64_t DiskStates::bytes(size_t block) const {
-  return static_cast<uint64_t>(layout_.blocks()[block].shard) * 4;
-}
-
-void DiskStates::start(bool write, Staging& staging, size_t block, const Parts& parts) {
-  for (const Part part : parts) {
-    void* memory = staging.memory[part].data;
-    staging.under_way.push_back(write
-                                    ? file_->start_write(offset(part, block), memory, bytes(block))
-                                    : file_->start_read(offset(part, block), memory, bytes(block)));
+DiskStates::Extent DiskStates::extent_of(size_t part, size_t block, bool own) const {
+  expect(map_ == nullptr, "the map is let go before blocks are read and written");
+  const Place& place = parts_[part];
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  const auto width = static_cast<uint64_t>(dtype_bytes(place.dtype));
+  int64_t first = b.owned_offset, count = b.shard;
+  if (whole(part)) {
+    first = b.offset + (own ? owner() * b.shard : 0);
+    count = own ? b.shard : b.elements;
   }
+  return {place.begin + static_cast<uint64_t>(first) * width, static_cast<uint64_t>(count) * width};
 }
 
-void DiskStates::visit(Staging& staging, size_t block, const Pass& pass) {
-  staging.wait();
-  std::vector<Tensor> parts;
-  for (const Tensor& memory : staging.memory)
-    parts.push_back(memory.range(0, layout_.blocks()[block].shard));
-  pass.visit(block, parts);
-  start(true, staging, block, pass.written);
+TierWork DiskStates::start_read(size_t part, size_t block, void* to) {
+  const auto [offset, bytes] = extent_of(part, block, false);
+  return file_->start_read(offset, to, bytes);
 }
 
-void DiskStates::for_each_block(const Pass& pass) {
-  expect(map_ == nullptr, "the map is let go before blocks are visited");
-  for (Staging& staging : staging_) staging.wait();
-  const size_t count = layout_.blocks().size();
-  if (count > 0) start(false, staging_[0], 0, pass.read);
-  for (size_t b = 0; b < count; ++b) {
-    Staging& next = staging_[(b + 1) % 2];
-    next.wait();
-    if (b + 1 < count) start(false, next, b + 1, pass.read);
-    visit(staging_[b % 2], b, pass);
-  }
-  for (Staging& staging : staging_) staging.wait();
+TierWork DiskStates::start_write(size_t part, size_t block, const void* from) {
+  const auto [offset, bytes] = extent_of(part, block, false);
+  return file_->start_write(offset, from, bytes);
 }
 
-void DiskStates::with_block(size_t block, const Pass& pass) {
-  expect(map_ == nullptr, "the map is let go before blocks are visited");
-  // What is written of the other staging memory may be of this block.
-  for (Staging& staging : staging_)
-    if (!pass.read.empty()) staging.wait();
-  Staging& staging = staging_[next_++ % 2];
-  staging.wait();
-  start(false, staging, block, pass.read);
-  visit(staging, block, pass);
+TierWork DiskStates::start_read_own(size_t part, size_t block, void* to) {
+  const auto [offset, bytes] = extent_of(part, block, true);
+  return file_->start_read(offset, to, bytes);
 }
 
-Tensor DiskStates::open(size_t block, Part part) {
-  expect(map_ == nullptr && opened_.size() < 2, "two blocks are open at most, and no map");
-  for (Staging& staging : staging_) staging.wait();
-  Staging& staging = staging_[opened_.size()];
-  opened_.push_back({block, part});
-  start(false, staging, block, {part});
-  staging.wait();
-  return staging.memory[part].range(0, layout_.blocks()[block].shard);
-}
-
-void DiskStates::close() {
-  for (size_t i = 0; i < opened_.size(); ++i)
-    start(true, staging_[i], opened_[i].block, {opened_[i].part});
-  opened_.clear();
-  for (Staging& staging : staging_) staging.wait();
+TierWork DiskStates::start_write_own(size_t part, size_t block, const void* from) {
+  const auto [offset, bytes] = extent_of(part, block, true);
+  return file_->start_write(offset, from, bytes);
 }
 
 }  // namespace rankine

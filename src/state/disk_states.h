@@ -1,7 +1,6 @@
 #pragma once
-#include <functional>
 #include <memory>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "state/offload.h"
@@ -11,64 +10,67 @@
 
 namespace rankine {
 
-// This rank's optimizer states in a file: flat f32 buffers in owned order, one behind another.
-// Block by block they pass through host memory while the one before is worked on.
+// This rank's model states in a file: flat buffers, one behind another, each in owned order, or
+// parameters of all owners in the whole order.
 class DiskStates {
  public:
-  // Shards are whole multiples of it, so that each lies apart from the others for direct access.
-  static constexpr int64_t shard_unit = static_cast<int64_t>(TierFile::alignment) / 4;
-  enum Part : size_t { weights, momentum, variance, gradients, part_count };
-  using Parts = std::vector<Part>;
+  // Behind `gradients`, which is the sum, come further levels of strict sums.
+  enum Part : size_t { weights, momentum, variance, parameters, gradients };
+  struct Setup {
+    bool weights = true;  // f32 master weights
+    bool moments = true;  // momentum, variance and gradients, f32
+    int gradient_levels = 1;
+    bool parameters = false;
+    DType compute = DType::f32;  // of parameters
+    bool whole = false;          // parameters of all owners
+    int owner = 0;               // this rank among the owners
+  };
 
-  explicit DiskStates(const ParamLayout& layout) : layout_(layout) {}
+  DiskStates(const ParamLayout& layout, const Setup& setup);
   ~DiskStates();
   DiskStates(const DiskStates&) = delete;
   DiskStates& operator=(const DiskStates&) = delete;
 
   void add_to(MemoryPlan& plan) const;
-  // Makes the file; Error as TierFile's.
-  void bind(const OffloadSetup& setup, Arena& host);
-  std::string description() const;  // "16.4 GiB in '/scratch/...', io_uring, direct"
+  void bind(const OffloadSetup& setup);  // makes the file; Error as TierFile's
+  std::string description() const { return file_->description(); }
 
-  // A part of all blocks, f32 [owned], as mapped memory: for initial values and checkpoints, which
-  // touch everything once. unmap() lets go of that memory, and must come before the calls below.
-  Tensor mapped(Part part);
+  bool holds(size_t part) const { return part < parts_.size() && parts_[part].elements > 0; }
+  DType dtype(size_t part) const { return parts_[part].dtype; }
+  bool whole(size_t part) const { return part == parameters && setup_.whole; }
+  int owner() const { return setup_.owner; }
+  const ParamLayout& layout() const { return layout_; }
+
+  // A part of all blocks as mapped memory: for initial values and checkpoints, which touch
+  // everything once. unmap() lets go of that memory, and must come before the calls below.
+  Tensor mapped(size_t part);
   void unmap();
 
-  // Visits every block in order: parts `read` of it have arrived as f32 [shard], by their number,
-  // and those `written` go back afterwards; the next block arrives meanwhile.
-  struct Pass {
-    Parts read, written;
-    std::function<void(size_t block, std::span<const Tensor> parts)> visit;
-  };
-  void for_each_block(const Pass& pass);
-  void with_block(size_t block, const Pass& pass);
-  // A part of up to two blocks at a time in memory, until close() writes them back.
-  Tensor open(size_t block, Part part);
-  void close();
+  // This rank's shard of a block's part, or all of the block where the part is whole.
+  TierWork start_read(size_t part, size_t block, void* to);
+  TierWork start_write(size_t part, size_t block, const void* from);
+  // This rank's shard also where the part is whole.
+  TierWork start_read_own(size_t part, size_t block, void* to);
+  TierWork start_write_own(size_t part, size_t block, const void* from);
 
  private:
-  struct Staging {
-    std::vector<Tensor> memory;  // f32 [largest shard] of each part
-    std::vector<TierWork> under_way;
-    void wait();
+  struct Place {
+    std::string name;
+    const char* category;
+    DType dtype = DType::f32;
+    int64_t elements = 0;  // 0: not held
+    uint64_t begin = 0;    // in the file
   };
-  uint64_t offset(Part part, size_t block) const;
-  uint64_t bytes(size_t block) const;
-  void start(bool write, Staging& staging, size_t block, const Parts& parts);
-  void visit(Staging& staging, size_t block, const Pass& pass);
-  int64_t largest_shard() const;
-  uint64_t part_bytes() const { return static_cast<uint64_t>(layout_.owned()) * 4; }
+  struct Extent {
+    uint64_t offset, bytes;
+  };
+  Extent extent_of(size_t part, size_t block, bool own) const;
+  uint64_t bytes() const;
 
   const ParamLayout& layout_;
+  Setup setup_;
+  std::vector<Place> parts_;
   std::unique_ptr<TierFile> file_;
-  Staging staging_[2];
-  size_t next_ = 0;  // of staging_
-  struct Opened {
-    size_t block;
-    Part part;
-  };
-  std::vector<Opened> opened_;
   void* map_ = nullptr;
 };
 

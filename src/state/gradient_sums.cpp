@@ -6,7 +6,7 @@
 namespace rankine {
 
 GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks,
-                           DiskStates* disk)
+                           DiskStaging* disk)
     : layout_(layout),
       setup_(setup),
       disk_(disk),
@@ -14,12 +14,11 @@ GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, const 
       current_(layout.blocks().size()),
       reduced_(layout.blocks().size()) {}
 
-// Without accumulators the result is where the one reduction of a step leaves it.
-int GradientSums::levels() const {
-  if (on_disk()) return 0;
-  if (!setup_.strict) return pooled() ? 1 : 0;
-  if (setup_.micros == 1) return pooled() ? 1 : 0;
-  return std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(setup_.micros - 1))));
+// Without any the result is where the one reduction of a step leaves it.
+int GradientSums::levels(const Setup& setup) {
+  const bool pooled = reduces_every_micro(setup.zero) || setup.offload != Offload::none;
+  if (!setup.strict || setup.micros == 1) return pooled ? 1 : 0;
+  return std::max(1, static_cast<int>(std::bit_width(static_cast<unsigned>(setup.micros - 1))));
 }
 
 void GradientSums::add_to(MemoryPlan& plan) const {
@@ -28,7 +27,7 @@ void GradientSums::add_to(MemoryPlan& plan) const {
   else
     plan.add({"gradients", "gradients", static_cast<uint64_t>(layout_.elements()) * 4});
   // The last accumulator is where a shard of gradients stays; others exist for strict sums.
-  for (int level = 0; level < levels(); ++level)
+  for (int level = 0; level < levels() && !on_disk(); ++level)
     plan.add({fmt::format("gradient sums {}", level),
               pooled() && level + 1 == levels() ? "gradients" : "gradient sums",
               static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent, "",
@@ -41,7 +40,7 @@ void GradientSums::bind(Arena& arena, Arena& host, Ops& ops) {
     pool_ = arena.take("gradient pool", DType::u8, Shape{pool_bytes_});
   else
     whole_ = arena.take("gradients", DType::f32, Shape{layout_.elements()});
-  for (int level = 0; level < levels(); ++level)
+  for (int level = 0; level < levels() && !on_disk(); ++level)
     accumulators_.push_back(
         (setup_.offload == Offload::none ? arena : host)
             .take(fmt::format("gradient sums {}", level), DType::f32, Shape{layout_.owned()}));
@@ -68,7 +67,7 @@ Tensor GradientSums::accumulator(int level, size_t block) const {
 }
 
 Tensor GradientSums::result(size_t block) const {
-  if (!accumulators_.empty()) return accumulator(static_cast<int>(accumulators_.size()) - 1, block);
+  if (!accumulators_.empty()) return accumulator(top(), block);
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
   const int64_t own = layout_.owners() == 1 ? 0 : ranks_.data.rank() * b.shard;
   return whole_.range(b.offset + own, b.shard);
@@ -104,42 +103,45 @@ void GradientSums::reduce(size_t block) {
   pending_.push_back(std::move(pending));
 }
 
+// Of levels on disk the result lies first.
+void GradientSums::visit_level(int level, size_t block, const Visit& visit) {
+  if (!on_disk()) return visit.act(accumulator(level, block));
+  using D = DiskStates;
+  const size_t part = level == top() ? D::gradients : D::gradients + 1 + static_cast<size_t>(level);
+  const DiskStaging::Parts parts{part};
+  disk_->with_block(block, {.read = visit.read ? parts : DiskStaging::Parts{},
+                            .written = visit.write ? parts : DiskStaging::Parts{},
+                            .visit = [&](size_t, std::span<const Tensor> staged) {
+                              visit.act(staged[D::gradients]);
+                            }});
+}
+
+void GradientSums::put(int level, const Pending& p) {
+  visit_level(level, p.block,
+              {.write = true, .act = [&](const Tensor& sum) { ops_->cast(p.own, sum); }});
+}
+
+void GradientSums::add(int level, const Pending& p) {
+  visit_level(level, p.block, {.read = true, .write = true, .act = [&](const Tensor& sum) {
+                                 ops_->add(sum, p.own, sum);
+                               }});
+}
+
 // Waits for one reduction and adds what arrived to what came before.
 void GradientSums::settle(Pending& p) {
   p.work.wait();
-  if (on_disk()) return add_on_disk(p);
-  if (accumulators_.empty() || p.own.data == result(p.block).data) return;
-  const int top = static_cast<int>(accumulators_.size()) - 1;
-  if (!setup_.strict) {
-    const Tensor sum = accumulator(top, p.block);
-    if (p.micro == 0)
-      ops_->cast(p.own, sum);
-    else
-      ops_->add(sum, p.own, sum);
-    return;
-  }
+  if (levels() == 0 || (!on_disk() && p.own.data == result(p.block).data)) return;
+  p.own = p.own.range(0, layout_.blocks()[p.block].shard);
+  if (!setup_.strict) return p.micro == 0 ? put(top(), p) : add(top(), p);
   // A binary counter: level k holds the sum of the 2^k micro-batches before, where bit k of the
   // number of them is set. The last one collects whatever is left.
   const bool last = p.micro == setup_.micros - 1;
   int level = 0;
   for (int before = p.micro; before != 0 && (last || before % 2 == 1); before /= 2, ++level)
-    if (before % 2 == 1) ops_->add(accumulator(level, p.block), p.own, p.own);
-  ops_->cast(p.own, accumulator(last ? top : level, p.block));
-}
-
-void GradientSums::add_on_disk(const Pending& p) {
-  const ParamLayout::BlockLayout& b = layout_.blocks()[p.block];
-  const Tensor own = p.own.range(0, b.shard);
-  using D = DiskStates;
-  disk_->with_block(p.block, {.read = p.micro == 0 ? D::Parts{} : D::Parts{D::gradients},
-                              .written = {D::gradients},
-                              .visit = [&](size_t, std::span<const Tensor> parts) {
-                                const Tensor& sum = parts[D::gradients];
-                                if (p.micro == 0)
-                                  ops_->cast(own, sum);
-                                else
-                                  ops_->add(sum, own, sum);
-                              }});
+    if (before % 2 == 1)
+      visit_level(level, p.block,
+                  {.read = true, .act = [&](const Tensor& sum) { ops_->add(sum, p.own, p.own); }});
+  put(last ? top() : level, p);
 }
 
 void GradientSums::settle_overlapping(const Tensor& memory) {
@@ -163,7 +165,10 @@ void GradientSums::finish() {
 }
 
 std::vector<NamedTensor> GradientSums::pieces(Copies copies) const {
-  if (on_disk()) return layout_.pieces(disk_->mapped(DiskStates::gradients), false, copies);
+  if (on_disk()) {
+    disk_->settle();
+    return layout_.pieces(disk_->states().mapped(DiskStates::gradients), false, copies);
+  }
   if (!accumulators_.empty()) return layout_.pieces(accumulators_.back(), false, copies);
   return layout_.pieces(whole_, true, copies);
 }

@@ -3,7 +3,7 @@
 
 #include "comm/communicator.h"
 #include "ops/ops.h"
-#include "state/disk_states.h"
+#include "state/disk_staging.h"
 #include "state/param_layout.h"
 #include "state/state_ranks.h"
 #include "state/zero_plan.h"
@@ -22,9 +22,11 @@ class GradientSums {
     bool strict = false;
     Offload offload = Offload::none;  // where the sums lie
   };
-  // `disk`: where they do with Offload::disk; it outlives them.
+  // `disk`: the way to where they do with Offload::disk; it outlives them.
   GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks,
-               DiskStates* disk = nullptr);
+               DiskStaging* disk = nullptr);
+  // Sums of gradients that are held at a time, one for each level of strict ones.
+  static int levels(const Setup& setup);
 
   // Whether gradients leave for their owners after every micro-batch, otherwise once a step.
   bool every_micro() const { return setup_.strict || pooled(); }
@@ -52,18 +54,26 @@ class GradientSums {
     Tensor whole, own;  // what is read; where this rank's sum arrives
     int micro;
   };
-  int levels() const;  // of accumulators
+  int levels() const { return levels(setup_); }
+  int top() const { return levels() - 1; }  // where the result is
   Tensor accumulator(int level, size_t block) const;
   void add_partial_sums(size_t block) const;
   void settle(Pending& pending);
   void settle_overlapping(const Tensor& memory);
 
   bool on_disk() const { return setup_.offload == Offload::disk; }
-  void add_on_disk(const Pending& pending);
+  // What to do with a level's sum of a block.
+  struct Visit {
+    bool read = false, write = false;
+    std::function<void(const Tensor& sum)> act = {};
+  };
+  void visit_level(int level, size_t block, const Visit& visit);
+  void put(int level, const Pending& pending);
+  void add(int level, const Pending& pending);
 
   const ParamLayout& layout_;
   Setup setup_;
-  DiskStates* disk_;
+  DiskStaging* disk_;
   StateRanks ranks_;
   int64_t pool_bytes_ = 0;
   Ops* ops_ = nullptr;

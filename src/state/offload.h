@@ -1,24 +1,45 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 
+#include "tensor/dtype.h"
 #include "tensor/memory_plan.h"
+#include "tensor/tier_file.h"
 
 namespace rankine {
 
-// ZeRO-Offload (Ren et al. 2021, arXiv 2101.06840): in which memory master weights, Adam's states
-// and the sums of gradients lie, and are updated.
+// In which memory something lies: that of the device, of the host, or a file.
 enum class Offload : uint8_t { none, host, disk };
 
 struct OffloadSetup {
-  Offload optimizer = Offload::none;
+  // Master weights, Adam's states and the sums of gradients, which are updated there (ZeRO-Offload,
+  // Ren et al. 2021, arXiv 2101.06840); parameters in the compute dtype; saved activations.
+  Offload optimizer = Offload::none, parameters = Offload::none, activations = Offload::none;
   std::filesystem::path folder = {};  // of the disk tier
-  int rank = 0;                       // of the world: names the file
+  int rank = 0;                       // of the world: names the files
+  int prefetch = 1;                   // computations of a block by which reads come early
+  int64_t delayed_update = 0;  // from this step on updates run beside the next step; 0: never
+
+  bool on_disk() const {
+    return optimizer == Offload::disk || parameters == Offload::disk ||
+           activations == Offload::disk;
+  }
 };
 
 inline Tier tier_of(Offload offload) {
   if (offload == Offload::none) return Tier::device;
   return offload == Offload::host ? Tier::host : Tier::disk;
+}
+
+// Shards of model states are multiples of so many elements: on disk whole pages of each dtype that
+// lies there, so that they are read and written directly and apart from each other.
+inline int64_t shard_unit(const OffloadSetup& offload, DType compute) {
+  constexpr auto page = static_cast<int64_t>(TierFile::alignment);
+  int64_t unit = 64;
+  if (offload.optimizer == Offload::disk) unit = page / 4;
+  if (offload.parameters == Offload::disk) unit = std::max(unit, page / dtype_bytes(compute));
+  return unit;
 }
 
 }  // namespace rankine

@@ -15,8 +15,8 @@ int owners_of(const StoreSetup& setup, const Communicator& data) {
   return setup.zero.optimizer == Held::shard ? data.size() : 1;
 }
 
-int64_t shard_unit_of(const StoreSetup& setup) {
-  return setup.offload.optimizer == Offload::disk ? DiskStates::shard_unit : ParamLayout::alignment;
+GradientSums::Setup sums_setup(const StoreSetup& setup) {
+  return {setup.zero, setup.micros, setup.strict, setup.offload.optimizer};
 }
 
 }  // namespace
@@ -26,14 +26,24 @@ ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetu
     : setup_(effective(setup, ranks.data)),
       ranks_(ranks),
       layout_(blocks, owners_of(setup_, ranks.data),
-              owners_of(setup_, ranks.data) == 1 ? 0 : ranks.data.rank(), shard_unit_of(setup_)),
+              owners_of(setup_, ranks.data) == 1 ? 0 : ranks.data.rank(),
+              shard_unit(setup_.offload, setup_.compute)),
       tied_(setup.purpose == Purpose::training ? tied : nullptr),
-      disk_(setup_.offload.optimizer == Offload::disk ? std::make_unique<DiskStates>(layout_)
-                                                      : nullptr),
-      sums_(layout_, {setup_.zero, setup_.micros, setup_.strict, setup_.offload.optimizer}, ranks,
-            disk_.get()),
+      disk_(optimizer_on(Offload::disk) || parameters_on(Offload::disk)
+                ? std::make_unique<DiskStates>(layout_, disk_setup())
+                : nullptr),
+      staging_(make_staging()),
+      sums_(layout_, sums_setup(setup_), ranks, staging_.get()),
       views_(blocks.size()),
       uses_(blocks.size()) {
+  using D = DiskStates;
+  if (setup_.offload.delayed_update > 0) {
+    pending_ = std::make_unique<PendingUpdate>();
+    if (optimizer_on(Offload::disk))
+      update_staging_ = std::make_unique<DiskStaging>(
+          *disk_, "delayed update",
+          DiskStaging::Parts{D::weights, D::momentum, D::variance, D::gradients});
+  }
   for (size_t b = 0; b < blocks.size(); ++b) {
     const std::vector<size_t>& groups = layout_.blocks()[b].groups;
     views_[b].params.resize(groups.size());
@@ -43,60 +53,106 @@ ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetu
   }
 }
 
+// In f32 the parameters are the master weights where both lie in one tier and change at one time.
+bool ParamStore::copies() const {
+  const OffloadSetup& offload = setup_.offload;
+  return setup_.compute != DType::f32 || offload.delayed_update > 0 ||
+         (offload.optimizer != Offload::none && offload.optimizer != offload.parameters);
+}
+
+DiskStates::Setup ParamStore::disk_setup() const {
+  const bool optimizer = optimizer_on(Offload::disk);
+  return {.weights = optimizer && copies(),
+          .moments = optimizer,
+          .gradient_levels = GradientSums::levels(sums_setup(setup_)),
+          .parameters = parameters_on(Offload::disk),
+          .compute = setup_.compute,
+          .whole = params_whole(),
+          .owner = layout_.owners() == 1 ? 0 : ranks_.data.rank()};
+}
+
+std::unique_ptr<DiskStaging> ParamStore::make_staging() const {
+  using D = DiskStates;
+  if (disk_ == nullptr) return nullptr;
+  DiskStaging::Parts parts{D::weights, D::parameters, D::gradients};
+  if (setup_.offload.delayed_update == 0) parts.insert(parts.end(), {D::momentum, D::variance});
+  return std::make_unique<DiskStaging>(*disk_, "offload staging", parts);
+}
+
 void ParamStore::reserve_pools(int64_t gathered_bytes, int64_t gradient_bytes) {
   gathered_bytes_ = gathered_bytes;
+  // Pages are read straight into it, and the arena aligns to less.
+  if (parameters_on(Offload::disk)) gathered_bytes_ += static_cast<int64_t>(TierFile::alignment);
   sums_.reserve_pool(gradient_bytes);
 }
 
-void ParamStore::add_to(MemoryPlan& plan) const {
+void ParamStore::add_parameters_to(MemoryPlan& plan) const {
   const auto whole = static_cast<uint64_t>(layout_.elements());
   const auto owned = static_cast<uint64_t>(layout_.owned());
-  const Tier tier = tier_of(setup_.offload.optimizer);
-  if (on_disk())
-    disk_->add_to(plan);
-  else
+  if (weights_tier() != Tier::disk)
     plan.add({"weights", copies() ? "master weights" : "parameters",
-              (weights_whole() ? whole : owned) * 4, Life::permanent, "", tier});
-  if (copies())
-    plan.add(
-        {"parameters", "parameters",
-         (params_whole() ? whole : owned) * static_cast<uint64_t>(dtype_bytes(setup_.compute))});
-  if (!params_whole())
+              (weights_whole() ? whole : owned) * 4, Life::permanent, "", weights_tier()});
+  if (copies() && !parameters_on(Offload::disk))
+    plan.add({"parameters", "parameters",
+              (params_whole() ? whole : owned) * static_cast<uint64_t>(dtype_bytes(setup_.compute)),
+              Life::permanent, "", tier_of(setup_.offload.parameters)});
+  if (gathers())
     plan.add(
         {"gathered parameters", "gathered parameters", static_cast<uint64_t>(gathered_bytes_)});
+}
+
+void ParamStore::add_to(MemoryPlan& plan) const {
+  if (disk_ != nullptr) {
+    disk_->add_to(plan);
+    staging_->add_to(plan);
+  }
+  if (update_staging_ != nullptr) update_staging_->add_to(plan);
+  add_parameters_to(plan);
   if (setup_.purpose == Purpose::inference) return;
   sums_.add_to(plan);
   if (tied_ != nullptr)
     plan.add({"tied sum", "operations", static_cast<uint64_t>(TiedCopy::chunk_elements) * 4});
-  if (on_disk()) return;
+  if (optimizer_on(Offload::disk)) return;
   for (const char* name : {"momentum", "variance"})
-    plan.add({name, "optimizer states", owned * 4, Life::permanent, "", tier});
+    plan.add({name, "optimizer states", static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent,
+              "", tier_of(setup_.offload.optimizer)});
 }
 
-void ParamStore::bind(Arena& arena, Arena& host, Ops& ops) {
+void ParamStore::bind(Arena& device, Arena& host, Ops& ops) {
   ops_ = &ops;
-  Arena& states = offloads() ? host : arena;
+  const auto arena_of = [&](Tier tier) -> Arena& { return tier == Tier::host ? host : device; };
   const Shape whole{layout_.elements()}, owned{layout_.owned()};
-  if (on_disk())
-    disk_->bind(setup_.offload, host);
-  else
-    weights_ = states.take("weights", DType::f32, weights_whole() ? whole : owned);
-  computed_ = copies() ? arena.take("parameters", setup_.compute, params_whole() ? whole : owned)
-                       : weights_;
-  if (!params_whole())
-    gathered_ = arena.take("gathered parameters", DType::u8, Shape{gathered_bytes_});
+  if (disk_ != nullptr) {
+    disk_->bind(setup_.offload);
+    staging_->bind(host);
+  }
+  if (update_staging_ != nullptr) update_staging_->bind(host);
+  if (weights_tier() != Tier::disk)
+    weights_ =
+        arena_of(weights_tier()).take("weights", DType::f32, weights_whole() ? whole : owned);
+  if (!copies())
+    computed_ = weights_;
+  else if (!parameters_on(Offload::disk))
+    computed_ = arena_of(tier_of(setup_.offload.parameters))
+                    .take("parameters", setup_.compute, params_whole() ? whole : owned);
+  if (parameters_on(Offload::host)) host_parameters_ = std::make_unique<TierMemory>(computed_);
+  if (gathers()) {
+    gathered_ = device.take("gathered parameters", DType::u8, Shape{gathered_bytes_});
+    if (parameters_on(Offload::disk)) gathered_.data = page_aligned(gathered_.data);
+  }
   if (setup_.purpose == Purpose::training) {
-    sums_.bind(arena, host, ops);
+    sums_.bind(device, host, ops);
     if (tied_ != nullptr)
-      tied_scratch_ = arena.take("tied sum", DType::f32, Shape{TiedCopy::chunk_elements});
-    if (!on_disk()) {
+      tied_scratch_ = device.take("tied sum", DType::f32, Shape{TiedCopy::chunk_elements});
+    if (!optimizer_on(Offload::disk)) {
+      Arena& states = arena_of(tier_of(setup_.offload.optimizer));
       momentum_ = states.take("momentum", DType::f32, owned);
       variance_ = states.take("variance", DType::f32, owned);
     }
   }
   for (size_t b = 0; b < views_.size(); ++b) {
     const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    if (params_whole()) show(b, computed_.range(block.offset, block.elements), &BlockViews::params);
+    if (!gathers()) show(b, computed_.range(block.offset, block.elements), &BlockViews::params);
     if (setup_.purpose == Purpose::training && !sums_.pooled())
       show(b, sums_.begin(b, 0), &BlockViews::grads);
   }
@@ -120,14 +176,43 @@ Tensor ParamStore::own_part(const Tensor& flat, const ParamLayout::BlockLayout& 
   return flat.range(block.offset + before, block.shard);
 }
 
-std::vector<NamedTensor> ParamStore::weights(Copies copies) const {
-  if (on_disk()) return layout_.pieces(disk_->mapped(DiskStates::weights), false, copies);
-  return layout_.pieces(weights_, weights_whole(), copies);
+// ---- pieces
+
+Tensor ParamStore::mapped(size_t part) const {
+  staging_->settle();
+  return disk_->mapped(part);
 }
 
-std::string ParamStore::offload_description() const {
-  if (on_disk()) return disk_->description();
-  return offloads() ? "in host memory" : "";
+Tensor ParamStore::computed_flat() const {
+  return parameters_on(Offload::disk) ? mapped(DiskStates::parameters) : computed_;
+}
+
+std::vector<NamedTensor> ParamStore::weights(Copies copies) const {
+  if (pending_ != nullptr) pending_->finish();
+  const Tensor flat = weights_tier() == Tier::disk ? mapped(weights_part()) : weights_;
+  return layout_.pieces(flat, weights_whole(), copies);
+}
+
+std::vector<NamedTensor> ParamStore::gradients(Copies copies) const {
+  if (pending_ != nullptr) pending_->finish();
+  return sums_.pieces(copies);
+}
+
+std::vector<NamedTensor> ParamStore::momentum(Copies copies) const {
+  if (pending_ != nullptr) pending_->finish();
+  const bool on_disk = optimizer_on(Offload::disk);
+  return layout_.pieces(on_disk ? mapped(DiskStates::momentum) : momentum_, false, copies);
+}
+
+std::vector<NamedTensor> ParamStore::variance(Copies copies) const {
+  if (pending_ != nullptr) pending_->finish();
+  const bool on_disk = optimizer_on(Offload::disk);
+  return layout_.pieces(on_disk ? mapped(DiskStates::variance) : variance_, false, copies);
+}
+
+std::vector<NamedTensor> ParamStore::computed(Copies copies) const {
+  if (pending_ != nullptr) pending_->finish();
+  return layout_.pieces(computed_flat(), params_whole(), copies);
 }
 
 void ParamStore::initialise(uint64_t seed) {
@@ -153,118 +238,6 @@ void ParamStore::initialise(uint64_t seed) {
     }
   }
   refresh_compute();
-}
-
-void ParamStore::refresh_compute() {
-  const Tensor weights = on_disk() ? disk_->mapped(DiskStates::weights) : weights_;
-  for (size_t b = 0; b < views_.size(); ++b) {
-    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    if (copies())
-      ops_->cast(own_part(weights, block, false), own_part(computed_, block, params_whole()));
-    if (params_whole()) refresh(b);
-  }
-  for (size_t b = 0; b < views_.size(); ++b) wait_parameters(b);
-}
-
-void ParamStore::gather(size_t block, int64_t offset) {
-  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
-  const int64_t bytes = b.elements * dtype_bytes(setup_.compute);
-  const Tensor whole{gathered_.range(offset, bytes).data, setup_.compute, Shape{b.elements},
-                     gathered_.device};
-  show(block, whole, &BlockViews::params);
-  views_[block].arriving =
-      ranks_.data.all_gather(own_part(computed_, b, false), whole, "parameters");
-}
-
-void ParamStore::release(size_t block) {
-  wait_parameters(block);
-}
-
-void ParamStore::refresh(size_t block) {
-  if (layout_.owners() == 1) return;
-  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
-  views_[block].arriving = ranks_.data.all_gather(
-      own_part(computed_, b, true), computed_.range(b.offset, b.elements), "parameters");
-}
-
-void ParamStore::wait_parameters(size_t block) {
-  views_[block].arriving.wait();
-}
-
-void ParamStore::begin_gradients(size_t block, int64_t offset) {
-  show(block, sums_.begin(block, offset), &BlockViews::grads);
-}
-
-void ParamStore::reduce(size_t block) {
-  sums_.reduce(block);
-}
-
-void ParamStore::finish_reductions() {
-  sums_.finish();
-  if (tied_ == nullptr) return;
-  const int owner = layout_.owners() == 1 ? 0 : ranks_.data.rank();
-  const auto use_of = [&](int block) {
-    if (block == TiedCopy::none) return TiedCopy::Use{};
-    const auto b = static_cast<size_t>(block);
-    return TiedCopy::Use{on_disk() ? disk_->open(b, DiskStates::gradients) : sums_.result(b),
-                         owner * layout_.blocks()[b].shard};
-  };
-  tied_->add(use_of(tied_->embedding_block), use_of(tied_->head_block), *ops_, tied_scratch_);
-  if (on_disk()) disk_->close();
-}
-
-void ParamStore::sum_squares(size_t b, const Tensor& gradients, const Tensor& exact) const {
-  const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-  for (const ParamLayout::Range& range : block.ranges)
-    if (range.counted)
-      ops_->sum_squares(gradients.range(range.first - block.owned_offset, range.count), exact);
-}
-
-void ParamStore::sum_squared_gradients(Tensor exact) const {
-  if (!counts()) return;
-  using D = DiskStates;
-  if (on_disk())
-    return disk_->for_each_block({.read = {D::gradients},
-                                  .written = {},
-                                  .visit = [&](size_t b, std::span<const Tensor> parts) {
-                                    sum_squares(b, parts[D::gradients], exact);
-                                  }});
-  for (size_t b = 0; b < views_.size(); ++b) sum_squares(b, sums_.result(b), exact);
-}
-
-void ParamStore::update_block(const AdamWStep& step, size_t b, const BlockStates& states) {
-  const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-  const Tensor computed = copies() ? own_part(computed_, block, params_whole()) : Tensor{};
-  const bool rounded = setup_.compute != DType::f32;
-  for (const ParamLayout::Range& range : block.ranges) {
-    AdamWStep part = step;
-    if (!range.decay) part.weight_decay = 0;
-    const auto of = [&](const Tensor& t) {
-      return t.range(range.first - block.owned_offset, range.count);
-    };
-    ops_->adamw(part, of(states.weights), of(states.gradients), of(states.momentum),
-                of(states.variance), rounded ? of(computed) : Tensor{});
-  }
-  if (copies() && !rounded) ops_->cast(states.weights, computed);
-}
-
-void ParamStore::update(const AdamWStep& step) {
-  using D = DiskStates;
-  if (on_disk())
-    return disk_->for_each_block({.read = {D::weights, D::momentum, D::variance, D::gradients},
-                                  .written = {D::weights, D::momentum, D::variance},
-                                  .visit = [&](size_t b, std::span<const Tensor> parts) {
-                                    update_block(step, b,
-                                                 {parts[D::weights], parts[D::gradients],
-                                                  parts[D::momentum], parts[D::variance]});
-                                  }});
-  for (size_t b = 0; b < views_.size(); ++b) {
-    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    update_block(step, b,
-                 {own_part(weights_, block, weights_whole()), sums_.result(b),
-                  momentum_.range(block.owned_offset, block.shard),
-                  variance_.range(block.owned_offset, block.shard)});
-  }
 }
 
 }  // namespace rankine

@@ -7,9 +7,11 @@
 #include "ops/ops.h"
 #include "state/gradient_sums.h"
 #include "state/param_layout.h"
+#include "state/pending_update.h"
 #include "state/tied_sum.h"
 #include "state/zero_plan.h"
 #include "tensor/arena.h"
+#include "tensor/tier_memory.h"
 
 namespace rankine {
 
@@ -25,9 +27,9 @@ struct StoreSetup {
 };
 
 // The model states of one rank of the data axis in flat buffers: weights (f32 master), the compute
-// dtype's copy of them (the same memory when that is f32), and for training gradients, momentum and
-// variance (f32), each whole or this rank's shard as ZeroPlan says. With the optimizer offloaded
-// all but the compute copy lies in another tier. Padding stays zero.
+// dtype's copy of them (the same memory when that is f32 and lies in the same tier), and for
+// training gradients, momentum and variance (f32), each whole or this rank's shard as ZeroPlan
+// says, and each in the tier that OffloadSetup says. Padding stays zero.
 class ParamStore {
  public:
   // `tied` outlives the store; null: no tied matrix has a copy.
@@ -42,15 +44,18 @@ class ParamStore {
 
   // Every weight from (seed, its name, its global index): the same for every layout.
   void initialise(uint64_t seed);
-  // Says where offloaded states lie; "" without any.
-  std::string offload_description() const;
+  // "16.4 GiB in '/scratch/...', io_uring, direct": the file of states; "" without one.
+  std::string disk_description() const { return disk_ ? disk_->description() : ""; }
 
   // Rounds the owned weights into the compute copy and collects what others own; needed after
-  // writing to weights().
+  // writing to weights(), which it releases.
   void refresh_compute();
 
   // ---- during a step, per block, in the order of the step program
-  void gather(size_t block, int64_t offset);  // starts; `offset`: into the pool, bytes
+  void begin_parameters(size_t block,
+                        int64_t offset);  // where they are gathered from now on, bytes
+  void load(size_t block);                // starts reading them from their tier
+  void gather(size_t block);              // starts
   void release(size_t block);
   void refresh(size_t block);                          // starts collecting the updated parameters
   void wait_parameters(size_t block);                  // of this block alone
@@ -62,22 +67,17 @@ class ParamStore {
   std::span<const Tensor> grads(size_t block) const { return views_[block].grads; }
 
   // Logical tensors (no padding), by global name: this rank's pieces of each, everything with one
-  // owner. Gradients are there between the reductions and the next step.
-  // On disk they are mapped: release_pieces() lets that memory go, and comes before the next step.
+  // owner. Gradients are there between the reductions and the next step. All wait for an update
+  // that is under way. On disk they are mapped: release_pieces() lets that memory go, and comes
+  // before the next step.
   std::vector<NamedTensor> weights(Copies copies = Copies::all) const;
-  std::vector<NamedTensor> gradients(Copies copies = Copies::all) const {
-    return sums_.pieces(copies);
-  }
-  std::vector<NamedTensor> momentum(Copies copies = Copies::all) const {
-    return layout_.pieces(on_disk() ? disk_->mapped(DiskStates::momentum) : momentum_, false,
-                          copies);
-  }
-  std::vector<NamedTensor> variance(Copies copies = Copies::all) const {
-    return layout_.pieces(on_disk() ? disk_->mapped(DiskStates::variance) : variance_, false,
-                          copies);
-  }
+  std::vector<NamedTensor> gradients(Copies copies = Copies::all) const;
+  std::vector<NamedTensor> momentum(Copies copies = Copies::all) const;
+  std::vector<NamedTensor> variance(Copies copies = Copies::all) const;
+  // The compute dtype's copy, which computations see.
+  std::vector<NamedTensor> computed(Copies copies = Copies::all) const;
   void release_pieces() const {
-    if (on_disk()) disk_->unmap();
+    if (disk_ != nullptr) disk_->unmap();
   }
   // Whether this rank's counted states are the ones to add up and to write: states that all ranks
   // of the data axis hold whole count on the first.
@@ -89,26 +89,58 @@ class ParamStore {
   // One optimizer step over everything owned; weight decay only where ParamSpec::decay says so.
   void update(const AdamWStep& step);
 
+  // ---- delayed updates, where OffloadSetup has them
+  // The same beside what follows; computations see it from publish() on.
+  void start_update(const AdamWStep& step);
+  // Waits for the update under way and rounds it into the compute copy; refresh() is to follow.
+  void publish();
+  // Whether the compute copy is one update behind the weights.
+  bool lags() const { return lags_; }
+  // Says so of a copy that was written to computed(), and collects what others own.
+  void restore_lag();
+
   const ParamLayout& layout() const { return layout_; }
   const StoreSetup& setup() const { return setup_; }
   Communicator& data() const { return ranks_.data; }
   int64_t elements() const { return layout_.elements(); }  // of all blocks, with padding
   bool reduces_every_micro() const { return sums_.every_micro(); }
   bool params_whole() const { return setup_.zero.params == Held::whole; }
+  // Whether parameters come from a tier.
+  bool loads() const { return setup_.offload.parameters != Offload::none; }
+  // Whether they are brought together for each use.
+  bool gathers() const { return loads() || !params_whole(); }
 
  private:
   struct BlockViews {
     std::vector<Tensor> params, grads;
+    Tensor gathered;
+    TierWork loading;
     Work arriving;  // parameters under way
   };
-  bool offloads() const { return setup_.offload.optimizer != Offload::none; }
-  bool on_disk() const { return disk_ != nullptr; }
-  bool copies() const { return setup_.compute != DType::f32 || offloads(); }
-  // One block's update, of its shards in memory.
+  // One block's shards in memory.
   struct BlockStates {
-    Tensor weights, gradients, momentum, variance;
+    Tensor weights, gradients, momentum, variance, computed;
   };
-  void update_block(const AdamWStep& step, size_t block, const BlockStates& states);
+  using Visit = std::function<void(size_t block, const BlockStates& states)>;
+
+  bool optimizer_on(Offload tier) const { return setup_.offload.optimizer == tier; }
+  bool parameters_on(Offload tier) const { return setup_.offload.parameters == tier; }
+  bool copies() const;
+  Tier weights_tier() const {
+    return tier_of(copies() ? setup_.offload.optimizer : setup_.offload.parameters);
+  }
+  size_t weights_part() const { return copies() ? DiskStates::weights : DiskStates::parameters; }
+  DiskStates::Setup disk_setup() const;
+  std::unique_ptr<DiskStaging> make_staging() const;
+  Tensor mapped(size_t part) const;
+  Tensor computed_flat() const;
+  BlockStates states_of(size_t block, std::span<const Tensor> staged) const;
+  // Visits all blocks; of `read` and `written` what lies on disk passes through `staging`.
+  void visit_blocks(DiskStaging* staging, DiskStaging::Pass pass, const Visit& visit) const;
+  void add_parameters_to(MemoryPlan& plan) const;
+  void update_block(const AdamWStep& step, size_t block, const BlockStates& states) const;
+  void round_weights();
+  void collect();
   void sum_squares(size_t block, const Tensor& gradients, const Tensor& exact) const;
   bool weights_whole() const { return !copies() && params_whole(); }
   Tensor own_part(const Tensor& flat, const ParamLayout::BlockLayout& block, bool whole) const;
@@ -119,6 +151,7 @@ class ParamStore {
   ParamLayout layout_;
   const TiedCopy* tied_;
   std::unique_ptr<DiskStates> disk_;
+  std::unique_ptr<DiskStaging> staging_, update_staging_;  // update_: of the delayed update
   GradientSums sums_;
   int64_t gathered_bytes_ = 0;
   std::vector<BlockViews> views_;
@@ -126,6 +159,9 @@ class ParamStore {
   std::vector<std::vector<std::pair<size_t, size_t>>> uses_;
   Ops* ops_ = nullptr;
   Tensor weights_, computed_, gathered_, momentum_, variance_, tied_scratch_;
+  std::unique_ptr<TierMemory> host_parameters_;
+  bool lags_ = false, completing_ = false;  // completing_: of parameters on disk
+  std::unique_ptr<PendingUpdate> pending_;  // goes first
 };
 
 }  // namespace rankine

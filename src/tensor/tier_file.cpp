@@ -5,6 +5,7 @@
 #include <sys/vfs.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "tensor/tier_file_engine.h"
 #include "tensor/tier_file_queue.h"
 
@@ -32,14 +33,6 @@ std::unique_ptr<TierEngine> make_engine(TierFile::Engine wanted, int descriptor,
 
 }  // namespace
 
-bool TierWork::done() const {
-  return !request_ || request_->done();
-}
-
-void TierWork::wait() {
-  if (const auto request = std::move(request_)) request->wait();
-}
-
 TierFile::TierFile(const Setup& setup)
     : claim_(setup.folder, setup.name, setup.bytes),
       direct_(setup.direct && switch_to_direct(claim_.descriptor())),
@@ -52,6 +45,11 @@ TierFile::~TierFile() = default;
 
 std::string_view TierFile::engine_name() const {
   return queue_->engine_name();
+}
+
+std::string TierFile::description() const {
+  return fmt::format("{} in '{}', {}{}", format_bytes(bytes()), path().string(), engine_name(),
+                     direct_ ? ", direct" : ", through the page cache");
 }
 
 TierWork TierFile::start_read(uint64_t offset, void* to, uint64_t bytes) {

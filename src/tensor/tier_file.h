@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tensor/tier_file_claim.h"
+#include "tensor/tier_space.h"
 
 // The disk tier's storage: one file of fixed size that lives as long as this object, read and
 // written in large pieces while the caller does something else, past the page cache where the file
@@ -13,24 +14,8 @@
 namespace rankine {
 
 class TierQueue;
-class TierRequest;
 
-// A handle of a read or write under way; its memory must live and stay untouched until it is done.
-// A default one is done. It may outlive the file.
-class TierWork {
- public:
-  TierWork() = default;
-  explicit TierWork(std::shared_ptr<TierRequest> request) : request_(std::move(request)) {}
-  bool done() const;
-  // Sleeps until it is done and lets go of it. Error with path, reason and offset when it failed:
-  // {resource} for lack of space, {data} when the file was cut, {environment} for all else.
-  void wait();
-
- private:
-  std::shared_ptr<TierRequest> request_;
-};
-
-class TierFile {
+class TierFile final : public TierSpace {
  public:
   enum class Engine : uint8_t { best, io_uring, threads };
   struct Setup {
@@ -46,20 +31,20 @@ class TierFile {
   // Error{resource} when they do not fit, {environment} when the folder cannot be used, the file is
   // in use, or an engine asked for by name is not to be had.
   explicit TierFile(const Setup& setup);
-  ~TierFile();  // waits for what is under way, then removes the file
+  ~TierFile() override;  // waits for what is under way, then removes the file
   TierFile(const TierFile&) = delete;
   TierFile& operator=(const TierFile&) = delete;
 
-  // Any number may be under way, in any order; one that writes bytes that another one touches must
-  // be waited for first. Offset, memory and bytes are multiples of `alignment`. Any thread may
-  // call.
-  TierWork start_read(uint64_t offset, void* to, uint64_t bytes);
-  TierWork start_write(uint64_t offset, const void* from, uint64_t bytes);
+  // Offset, memory and bytes are multiples of `alignment`.
+  TierWork start_read(uint64_t offset, void* to, uint64_t bytes) override;
+  TierWork start_write(uint64_t offset, const void* from, uint64_t bytes) override;
 
   const std::filesystem::path& path() const { return claim_.path(); }
   uint64_t bytes() const { return claim_.bytes(); }
   bool direct() const { return direct_; }
   std::string_view engine_name() const;  // "io_uring" or "threads"
+  // "16.4 GiB in '/scratch/...', io_uring, direct"
+  std::string description() const;
   int left_overs_removed() const { return claim_.left_overs_removed(); }
 
  private:
@@ -69,5 +54,12 @@ class TierFile {
   bool direct_;
   std::unique_ptr<TierQueue> queue_;
 };
+
+// The first multiple of TierFile::alignment at or behind `memory`.
+inline void* page_aligned(void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  constexpr uintptr_t page = TierFile::alignment;
+  return reinterpret_cast<void*>((address + page - 1) / page * page);
+}
 
 }  // namespace rankine

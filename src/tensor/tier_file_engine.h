@@ -1,9 +1,10 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
-// What moves pieces between memory and a file for a TierQueue. All calls but wake() come from the
+// What moves pieces between memory and a tier for a TierQueue. All calls but wake() come from the
 // queue's one thread.
 namespace rankine {
 
@@ -35,5 +36,7 @@ class TierEngine {
 std::unique_ptr<TierEngine> make_uring_engine(int descriptor, bool direct);
 // Some threads that read and write.
 std::unique_ptr<TierEngine> make_thread_engine(int descriptor);
+// One thread that copies from and to memory, in which offsets count from `begin`.
+std::unique_ptr<TierEngine> make_memory_engine(std::byte* begin);
 
 }  // namespace rankine

@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -12,11 +14,14 @@
 namespace rankine {
 namespace {
 
-constexpr int threads = 8;
+constexpr int threads_of_a_file = 8;
 
 class ThreadEngine : public TierEngine {
  public:
-  explicit ThreadEngine(int descriptor) : descriptor_(descriptor) {
+  // Bytes moved, or -errno.
+  using Move = std::function<int64_t(const TierPiece&)>;
+
+  ThreadEngine(int threads, Move move) : threads_(threads), move_(std::move(move)) {
     try {
       for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
     } catch (...) {
@@ -29,7 +34,7 @@ class ThreadEngine : public TierEngine {
   ~ThreadEngine() override { stop(); }
 
   std::string_view name() const override { return "threads"; }
-  int depth() const override { return threads; }
+  int depth() const override { return threads_; }
 
   void start(TierPiece& piece) override {
     {
@@ -77,21 +82,15 @@ class ThreadEngine : public TierEngine {
       TierPiece& piece = *started_.front();
       started_.pop_front();
       lock.unlock();
-      const int64_t moved = move(piece);
+      const int64_t moved = move_(piece);
       lock.lock();
       events_.push_back({&piece, moved});
       event_came_.notify_one();
     }
   }
 
-  int64_t move(const TierPiece& piece) const {
-    const auto offset = static_cast<off_t>(piece.offset);
-    const ssize_t moved = piece.write ? ::pwrite(descriptor_, piece.memory, piece.bytes, offset)
-                                      : ::pread(descriptor_, piece.memory, piece.bytes, offset);
-    return moved < 0 ? -errno : moved;
-  }
-
-  int descriptor_;
+  int threads_;
+  Move move_;
   std::mutex mutex_;
   std::condition_variable work_came_, event_came_;
   std::deque<TierPiece*> started_;
@@ -103,7 +102,21 @@ class ThreadEngine : public TierEngine {
 }  // namespace
 
 std::unique_ptr<TierEngine> make_thread_engine(int descriptor) {
-  return std::make_unique<ThreadEngine>(descriptor);
+  return std::make_unique<ThreadEngine>(threads_of_a_file, [descriptor](const TierPiece& piece) {
+    const auto offset = static_cast<off_t>(piece.offset);
+    const ssize_t moved = piece.write ? ::pwrite(descriptor, piece.memory, piece.bytes, offset)
+                                      : ::pread(descriptor, piece.memory, piece.bytes, offset);
+    return moved < 0 ? int64_t{-errno} : int64_t{moved};
+  });
+}
+
+std::unique_ptr<TierEngine> make_memory_engine(std::byte* begin) {
+  return std::make_unique<ThreadEngine>(1, [begin](const TierPiece& piece) {
+    std::byte* const there = begin + piece.offset;
+    std::memcpy(piece.write ? there : piece.memory, piece.write ? piece.memory : there,
+                piece.bytes);
+    return static_cast<int64_t>(piece.bytes);
+  });
 }
 
 }  // namespace rankine

@@ -23,16 +23,23 @@ struct Layout {
   std::vector<int64_t> stage_layers = {};
   Recompute recompute = Recompute::none;
   int64_t recompute_layers = -1;
-  Offload offload = Offload::none;
-  std::filesystem::path offload_dir = {};
+  OffloadSetup offload = {};
 
   MeshShape mesh() const { return {{pipeline, data, tensor}}; }
 };
 
+inline std::string to_string(const OffloadSetup& o) {
+  constexpr const char* tiers[] = {"device", "host", "disk"};
+  const auto tier = [&](Offload offload) { return tiers[static_cast<size_t>(offload)]; };
+  return fmt::format(", optimizer on {}, parameters on {}, activations on {}, delayed from {}",
+                     tier(o.optimizer), tier(o.parameters), tier(o.activations), o.delayed_update);
+}
+
 inline std::string to_string(const Layout& l) {
   return fmt::format("data {} x tensor {}{} x pipeline {} ({} x{}), stage {}{}", l.data, l.tensor,
                      l.sequence ? " with sequence" : "", l.pipeline, schedule_name(l.schedule),
-                     l.virtual_stages, l.zero, l.strict ? ", strict" : "");
+                     l.virtual_stages, l.zero, l.strict ? ", strict" : "") +
+         to_string(l.offload);
 }
 
 struct Workload {
@@ -43,6 +50,7 @@ struct Workload {
   int64_t steps = 3;
   OptimizerOptions optimizer = {};
   double lr = 1e-3;
+  bool validates = false;  // a loss without gradients at the end, behind those of the steps
 };
 
 struct Outcome {
@@ -69,6 +77,8 @@ inline void collect(const std::vector<NamedTensor>& pieces, Ops& ops,
 }
 
 inline StepSetup step_of(const Layout& layout, int micros, const Mesh& mesh) {
+  OffloadSetup offload = layout.offload;
+  offload.rank = mesh.rank;
   return {.schedule = make_schedule(layout.schedule, {.ranks = layout.pipeline,
                                                       .micros = micros,
                                                       .virtual_stages = layout.virtual_stages}),
@@ -80,7 +90,7 @@ inline StepSetup step_of(const Layout& layout, int micros, const Mesh& mesh) {
           .gather_window = layout.gather_window,
           .recompute = layout.recompute,
           .recompute_layers = layout.recompute_layers,
-          .offload = {layout.offload, layout.offload_dir, mesh.rank},
+          .offload = offload,
           .mesh = &mesh};
 }
 
@@ -119,6 +129,16 @@ struct RankTraining {
     return trainer->step(number, workload.lr, ids, targets);
   }
 
+  // The same micro-batch on all data ranks; the sum of all ranks' losses.
+  double validate() {
+    const auto tokens = static_cast<size_t>(workload.shape.rows());
+    const std::vector<int32_t> x = random_ids(tokens + 1, workload.config.vocabulary, 99);
+    double loss = engine.executor().evaluate(std::span(x).first(tokens), std::span(x).subspan(1),
+                                             workload.shape);
+    mesh.world->all_reduce({&loss, DType::f64, Shape{1}}, Reduction::sum, "loss").wait();
+    return loss;
+  }
+
   const Mesh& mesh;
   Workload workload;
   int micros;
@@ -140,6 +160,7 @@ inline Outcome train_rank(const Mesh& mesh, const Workload& work, const Layout& 
     out.loss_scale = report.loss_scale;
     out.traffic = {axis_traffic(mesh) - before};
   }
+  if (work.validates) out.losses.push_back(rank.validate());
   out.elements = rank.engine.store().elements();
   for (size_t b = 0; b < rank.engine.step_plan().traits.size(); ++b)
     rank.engine.store().wait_parameters(b);

@@ -223,52 +223,52 @@ void CpuOps::cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& 
        .threads = threads_});
 }
 
+namespace {
+
+// What both halves of a split cross-entropy say of their columns; statistics f64 [parts, rows, 3].
+CrossEntropyPartCall call_of(const VocabularyPart& part, const Tensor& logits,
+                             const Tensor& targets, const Tensor& statistics, int threads) {
+  const int64_t rows = rows_of(logits), padded = width_of(logits);
+  expect(0 <= part.columns && part.columns <= padded, "a vocabulary part within the logits' width");
+  expect(statistics.dtype == DType::f64 && statistics.elements() > 0 &&
+             statistics.elements() % (3 * rows) == 0,
+         "statistics f64 [parts, rows, 3]");
+  return {.logits = logits.data,
+          .targets = data_of<int32_t>(targets),
+          .statistics = data_of<double>(statistics),
+          .rows = rows,
+          .first = part.first,
+          .columns = part.columns,
+          .padded_columns = padded,
+          .parts = statistics.elements() / (3 * rows),
+          .losses = nullptr,
+          .gradient_scale = 0,
+          .gradient = false,
+          .threads = threads};
+}
+
+}  // namespace
+
 void CpuOps::cross_entropy_statistics(const VocabularyPart& part, const Tensor& logits,
                                       const Tensor& targets, Tensor statistics) {
   prepare();
-  const int64_t rows = rows_of(logits), padded = width_of(logits);
-  expect(0 <= part.columns && part.columns <= padded, "a vocabulary part within the logits' width");
-  check_indices(targets, rows, std::numeric_limits<int32_t>::max(),
+  const CrossEntropyPartCall call = call_of(part, logits, targets, statistics, threads_);
+  check_indices(targets, call.rows, std::numeric_limits<int32_t>::max(),
                 std::numeric_limits<int32_t>::min());
-  expect(holds(statistics, DType::f64, 3 * rows), "statistics f64 [rows, 3]");
-  kernels_.cross_entropies.statistics[storage_of(logits.dtype)](
-      {.logits = logits.data,
-       .targets = data_of<int32_t>(targets),
-       .statistics = data_of<double>(statistics),
-       .rows = rows,
-       .first = part.first,
-       .columns = part.columns,
-       .padded_columns = padded,
-       .parts = 1,
-       .losses = nullptr,
-       .gradient_scale = 0,
-       .gradient = false,
-       .threads = threads_});
+  expect(call.parts == 1, "statistics f64 [rows, 3]");
+  kernels_.cross_entropies.statistics[storage_of(logits.dtype)](call);
 }
 
 void CpuOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part, Tensor logits,
                                   const Tensor& targets, const Tensor& statistics, Tensor losses) {
   prepare();
-  const int64_t rows = rows_of(logits), padded = width_of(logits);
-  expect(0 <= part.columns && part.columns <= padded, "a vocabulary part within the logits' width");
-  check_indices(targets, rows, ce.vocabulary, std::numeric_limits<int32_t>::min());
-  expect(statistics.dtype == DType::f64 && statistics.elements() > 0 &&
-             statistics.elements() % (3 * rows) == 0,
-         "statistics f64 [parts, rows, 3]");
-  expect(holds(losses, DType::f32, rows), "losses f32 [rows]");
-  kernels_.cross_entropies.joined[storage_of(logits.dtype)](
-      {.logits = logits.data,
-       .targets = data_of<int32_t>(targets),
-       .statistics = data_of<double>(statistics),
-       .rows = rows,
-       .first = part.first,
-       .columns = part.columns,
-       .padded_columns = padded,
-       .parts = statistics.elements() / (3 * rows),
-       .losses = data_of<float>(losses),
-       .gradient_scale = ce.gradient_scale,
-       .gradient = ce.gradient,
-       .threads = threads_});
+  CrossEntropyPartCall call = call_of(part, logits, targets, statistics, threads_);
+  check_indices(targets, call.rows, ce.vocabulary, std::numeric_limits<int32_t>::min());
+  expect(holds(losses, DType::f32, call.rows), "losses f32 [rows]");
+  call.losses = data_of<float>(losses);
+  call.gradient_scale = ce.gradient_scale;
+  call.gradient = ce.gradient;
+  kernels_.cross_entropies.joined[storage_of(logits.dtype)](call);
 }
 
 void CpuOps::sum(const Tensor& x, Tensor total, bool accumulate) {

@@ -111,6 +111,10 @@ TEST_F(Plan, OptionsThatWouldBeIgnoredAreRefused) {
                                              {"--stage-layers", "1,2"},
                                              {"--mesh-order", "data,tensor,pipeline"},
                                              {"--gather-window", "3"},
+                                             {"--recompute", "full"},
+                                             {"--recompute-layers", "1"},
+                                             {"--offload-optimizer", "host"},
+                                             {"--offload-dir", "somewhere"},
                                              {"--memory-bandwidth", "1e9"}}) {
     std::vector<std::string> command{"plan", "--parameters", "1000"};
     command.insert(command.end(), words.begin(), words.end());
@@ -126,6 +130,15 @@ TEST_F(Plan, AModelHasMemoryAProgramAndASimulatedStep) {
   EXPECT_EQ(json["memory"]["stage"], 3);
   EXPECT_NE(json["program"].get<std::string>().find("0GATHER.0"), std::string::npos);
   EXPECT_GT(json["simulation"]["seconds"], 0.0);
+  const Json& over_step = json["memory"]["over_step"];
+  auto bytes = over_step["reserved_bytes"].get<uint64_t>();
+  for (const auto& [category, staying] : over_step["staying"].items())
+    bytes += staying.get<uint64_t>();
+  EXPECT_EQ(bytes, json["zero"][3]["planned_bytes"]);
+  const auto peak = over_step["peak_action"].get<size_t>();
+  EXPECT_NE(json["program"].get<std::string>().find(
+                over_step["actions"].at(peak)["action"].get<std::string>()),
+            std::string::npos);
   uint64_t before = UINT64_MAX;
   for (const Json& row : json["zero"]) {
     const uint64_t states =

@@ -68,7 +68,7 @@ Case random_case(unsigned seed) {
     r.program = add_transfers(r.program, c.schedule, rank);
     r.program = add_reduces(r.program, r.blocks, reduce);
     r.program =
-        gathers ? add_gathers(r.program, r.blocks, keep) : add_refreshes(r.program, r.blocks);
+        gathers ? add_gathers(r.program, r.blocks, {.keep = keep}) : add_refreshes(r.program, r.blocks);
     ActivationStays stays = activation_stays(r.program, r.stages, r.activations);
     place(stays.saved);
     place(stays.passing);

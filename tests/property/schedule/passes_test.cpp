@@ -56,7 +56,7 @@ Case random_case(unsigned seed) {
   c.computations = expand_blocks(staggered(c.micros, warm, late),
                                  {{0, 0, static_cast<int>(c.blocks.size())}}, c.blocks);
   c.program = add_reduces(c.computations, c.blocks, c.reduce);
-  if (c.gathers) c.program = add_gathers(c.program, c.blocks, 2);
+  if (c.gathers) c.program = add_gathers(c.program, c.blocks);
   if (c.refreshes) c.program = add_refreshes(c.program, c.blocks);
   c.text = fmt::format("seed {}: {}", seed, to_string(c.program));
   return c;

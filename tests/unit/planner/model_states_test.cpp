@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <vector>
+
+#include "support/published.h"
 
 // Model states per rank against table 1 and figure 1 of the ZeRO paper (arXiv 1910.02054).
 namespace rankine {
@@ -27,36 +24,18 @@ std::string as_in_table_1(uint64_t bytes) {
   return rounded(gigabytes, gigabytes >= 10 ? 10 : 100);
 }
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  std::istringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-  return cells;
-}
-
-std::filesystem::path published() {
-  const char* folder = std::getenv("RANKINE_PUBLISHED");
-  return folder ? folder : std::filesystem::path(RANKINE_SOURCE_DIR) / "../shared/published";
-}
-
 TEST(ModelStates, EveryCellOfThePublishedTable) {
-  const std::filesystem::path path = published() / "zero_sc20_table1_model_state_memory.csv";
-  std::ifstream file(path);
-  if (!file) GTEST_SKIP() << "no " << path << "; set RANKINE_PUBLISHED to its folder";
-  std::string line;
-  std::getline(file, line);
-  ASSERT_TRUE(
-      line.starts_with("model,params,K_bytes_per_param_optimizer,dp_degree,zero_stage,"
-                       "zero_name,per_device_memory_GB"))
-      << line;
+  // Columns: model, parameters, optimizer bytes of a parameter, data degree, stage, name, GB.
+  const auto rows = test::published_rows("zero_sc20_table1_model_state_memory.csv");
+  if (rows.empty()) GTEST_SKIP() << "no table in " << test::published_folder();
   int cells = 0;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> row = cells_of(line);
-    ASSERT_GE(row.size(), 7u) << line;
+  for (const test::Cells& row : rows) {
+    ASSERT_GE(row.size(), 7u);
     const StateWidths widths{.optimizer = std::stoull(row[2])};
     const ModelStates states = model_states(std::stoll(row[1]), std::stoll(row[3]),
                                             zero_stage(std::stoll(row[4])), widths);
-    EXPECT_EQ(as_in_table_1(states.total()), row[6]) << line;
+    EXPECT_EQ(as_in_table_1(states.total()), row[6])
+        << row[0] << ", " << row[3] << " ranks, stage " << row[4];
     ++cells;
   }
   EXPECT_EQ(cells, 54);

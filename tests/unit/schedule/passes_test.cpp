@@ -137,11 +137,11 @@ TEST(Passes, GathersOfATiedMatrixReachTheHead) {
 }
 
 TEST(Passes, WhatIsReadSoonAgainStaysGathered) {
-  EXPECT_EQ(to_string(add_gathers(expanded(1), tied, 3)),
+  EXPECT_EQ(to_string(add_gathers(expanded(1), tied, {.keep = 3})),
             "0GATHER.0 0GATHER.1 0F0.0 0F0.1 0GATHER.2 0F0.2 0B0.2 0RELEASE.2 0RELEASE.0 "
             "0B0.1 0RELEASE.1 0B0.0 0U");
   const Program split = expand_blocks(parse_program("0F0 0I0 0W0 0U"), {{0, 0, 2}}, {layer, layer});
-  EXPECT_EQ(to_string(add_gathers(split, {layer, layer}, 1)),
+  EXPECT_EQ(to_string(add_gathers(split, {layer, layer}, {.keep = 1})),
             "0GATHER.0 0GATHER.1 0F0.0 0RELEASE.0 0F0.1 0GATHER.0 0I0.1 0RELEASE.1 0GATHER.1 "
             "0I0.0 0RELEASE.0 0GATHER.0 0W0.1 0RELEASE.1 0W0.0 0RELEASE.0 0U");
 }

@@ -44,7 +44,7 @@ TEST(Pipeline, GridOfOneForwardOneBackward) {
 
 TEST(Pipeline, GridOfZeroBubble) {
   EXPECT_EQ(to_grid(make_schedule(zero_bubble, {3, 4})),
-            "rank 0: F0 F1 F2 .  .  I0 W0 F3 I1 W1 I2 W2 I3 W3\n"
+            "rank 0: F0 F1 F2 .  .  B0 B0 F3 B1 B1 B2 B2 B3 B3\n"
             "rank 1: .  F0 F1 .  I0 F2 I1 W0 F3 I2 W1 I3 W2 W3\n"
             "rank 2: .  .  F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3\n");
 }
@@ -59,7 +59,7 @@ TEST(Pipeline, GridOfInterleaved) {
 
 TEST(Pipeline, GridOfZbV) {
   EXPECT_EQ(to_grid(make_schedule(zb_v, {2, 4})),
-            "rank 0: 0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0I0 0W0 3F2 3I2 3W2 0I1 0W1 3F3 3I3 "
+            "rank 0: 0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0B0 0B0 3F2 3I2 3W2 0B1 0B1 3F3 3I3 "
             "0I2 3W3 0I3 0W2 0W3 .\n"
             "rank 1: .   1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1F3 1I1 1W1 2F3 2I2 1I2 "
             "2I3 1I3 2W2 1W2 2W3 1W3\n");

@@ -1,0 +1,15 @@
+#include "tensor/tier_space.h"
+
+#include "tensor/tier_file_queue.h"
+
+namespace rankine {
+
+bool TierWork::done() const {
+  return !request_ || request_->done();
+}
+
+void TierWork::wait() {
+  if (const auto request = std::move(request_)) request->wait();
+}
+
+}  // namespace rankine

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+
+// Bytes of a slower tier, copied from and to a faster one while the caller does something else.
+namespace rankine {
+
+class TierRequest;
+
+// A handle of a read or write under way; its memory must live and stay untouched until it is done.
+// A default one is done. It may outlive its space.
+class TierWork {
+ public:
+  TierWork() = default;
+  explicit TierWork(std::shared_ptr<TierRequest> request) : request_(std::move(request)) {}
+  bool done() const;
+  // Sleeps until it is done and lets go of it. Of a file, Error with path, reason and offset when
+  // it failed: {resource} for lack of space, {data} when the file was cut, {environment} for all
+  // else.
+  void wait();
+
+ private:
+  std::shared_ptr<TierRequest> request_;
+};
+
+class TierSpace {
+ public:
+  virtual ~TierSpace() = default;
+  // Any number may be under way, in any order; one that writes bytes that another one touches must
+  // be waited for first. Any thread may call.
+  virtual TierWork start_read(uint64_t offset, void* to, uint64_t bytes) = 0;
+  virtual TierWork start_write(uint64_t offset, const void* from, uint64_t bytes) = 0;
+};
+
+}  // namespace rankine
