@@ -108,7 +108,7 @@ Tensor Layer::attention_input(const BlockRun& run, const Tensor& buffer, int64_t
 }
 
 void Layer::attend(const BlockRun& run, const Tensor& ready_qkv) const {
-  const AttentionShape shape = attention_shape(run.shape);
+  const AttentionShape shape = masked_shape(run);
   const Tensor out = rows_of(run, run.saved[attended], query_width());
   if (run.cache != nullptr)
     run.ops.attention_cached(shape, ready_qkv, run.cache->past, run.cache->keys, run.cache->values,
