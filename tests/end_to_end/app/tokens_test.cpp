@@ -137,23 +137,23 @@ TEST_F(Tokens, InstructionsLearnTheirRepliesAlone) {
     lines += Json{{"prompt", "What is " + std::to_string(i % 3) + "?"}, {"response", "no"}}.dump() +
              "\n";
   write_text_atomically(home() / "qa.jsonl", lines);
-  auto words = short_run("qa", {"--data-format", "instructions", "--validation-fraction", "0.1"});
+  auto words = short_run(
+      "qa", {"--data-format", "instructions", "--lr", "1e-2", "--validation-fraction", "0.1"});
   words[2] = at("qa.jsonl");
-  words[std::find(words.begin(), words.end(), "6") - words.begin()] = "30";
+  words[std::find(words.begin(), words.end(), "6") - words.begin()] = "80";
   const Finished done = run(words);
   ASSERT_EQ(done.code, 0) << done.err;
   const std::vector<Json> steps = metrics(home() / "qa");
   // Less than half of the places are targets, and which reply it is, is soon known.
   EXPECT_GT(steps[0]["tokens"], 0);
   EXPECT_LT(steps[0]["tokens"], 4 * 32 / 2);
-  EXPECT_LT(steps[29]["loss"].get<double>(), 1.0);
-  EXPECT_GT(steps[29]["validation_loss"].get<double>(), 0.0);
-  EXPECT_LT(steps[29]["validation_loss"].get<double>(), 1.0);
+  EXPECT_LT(steps[79]["loss"].get<double>(), 1.0);
+  EXPECT_GT(steps[79]["validation_loss"].get<double>(), 0.0);
+  EXPECT_LT(steps[79]["validation_loss"].get<double>(), 1.0);
   // The same batch on two ranks counts the same tokens and has the same loss.
   const std::vector<std::string> both{
       "--ranks", "2", "--strict", "--steps", "5", "--global-batch-size", "4", "--micro-batch-size",
       "2"};
-  words.back() = "0.1";
   auto on_two = with(words, both);
   on_two[std::find(on_two.begin(), on_two.end(), at("qa")) - on_two.begin()] = at("two");
   auto on_one = on_two;
