@@ -22,6 +22,7 @@ constexpr std::array commands{
     Command{"train", "train a language model on text or token files", run_train},
     Command{"plan", "say what a layout needs before anything is started", run_plan},
     Command{"generate", "continue a prompt with a trained model", run_generate},
+    Command{"eval", "measure how well a model predicts texts", run_eval},
     Command{"convert", "turn checkpoints into Hugging Face folders and back", run_convert},
     Command{"tokenize", "make a token file of text", run_tokenize},
     Command{"tokenizer", "train a tokenizer, or try one on a text", run_tokenizer},
