@@ -300,10 +300,29 @@ void plan_memory(const PlanOptions& o, Json& json) {
 
 // A number of parameters alone has no blocks, no activations and no step.
 void refuse_what_needs_a_model(const PlanOptions& o, const OptionTable& table) {
-  for (const char* name :
-       {"micro-batch-size", "seq-length", "zero", "bucket-size", "strict", "print-program",
-        "rank-flops", "tensor-parallel", "sequence-parallel", "pipeline-parallel", "schedule",
-        "virtual-stages", "stage-layers", "mesh-order", "gather-window"})
+  for (const char* name : {"micro-batch-size",
+                           "seq-length",
+                           "zero",
+                           "bucket-size",
+                           "strict",
+                           "print-program",
+                           "rank-flops",
+                           "tensor-parallel",
+                           "sequence-parallel",
+                           "pipeline-parallel",
+                           "schedule",
+                           "virtual-stages",
+                           "stage-layers",
+                           "mesh-order",
+                           "gather-window",
+                           "recompute",
+                           "recompute-layers",
+                           "offload-optimizer",
+                           "offload-parameters",
+                           "offload-activations",
+                           "offload-dir",
+                           "offload-prefetch",
+                           "delayed-update"})
     require(!o.model.empty() || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
             "--{} needs a --model: a number of parameters has no blocks", name);
   for (const char* name : {"link-bandwidth", "memory-bandwidth", "tier-bandwidth"})
