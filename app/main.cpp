@@ -1,5 +1,6 @@
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -86,6 +87,8 @@ int report(std::string_view message, ErrorKind kind) {
 
 int main(int argc, char** argv) {
   using rankine::ErrorKind;
+  // A write beyond a limit on file sizes is an error of that file, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return rankine::run({argv + 1, argv + argc});
   } catch (const rankine::Error& e) {
