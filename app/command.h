@@ -16,6 +16,7 @@ int run_eval(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
+int run_tokenize(const Arguments& arguments);
 int run_tokenizer(const Arguments& arguments);
 
 }  // namespace rankine

@@ -2,7 +2,6 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_model.h"
 #include "command.h"
-#include "data/byte_tokenizer.h"
 #include "model_source.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
@@ -55,14 +54,14 @@ void write_checkpoint(const fs::path& to, const ModelSource& source, Engine& eng
   std::error_code code;
   require(!fs::exists(to, code) || fs::is_empty(to, code) || fs::exists(to / manifest_name, code),
           ErrorKind::usage, "'{}' exists and is no checkpoint; choose another --to", to.string());
-  save_checkpoint(to, run_state_text(state), groups, engine.executor().ops());
+  save_checkpoint(to, run_state_text(state), groups, engine.executor().ops(),
+                  tokenizer_files(source));
 }
 
 void write_hugging_face(const ConvertOptions& o, const ModelSource& source, Engine& engine) {
-  HfExport settings{.dtype = o.dtype, .max_shard_bytes = o.max_shard_size, .extra_files = {}};
-  if (source.tokenizer == "bytes")
-    settings.extra_files = {{"tokenizer.json", byte_tokenizer_json()},
-                            {"tokenizer_config.json", byte_tokenizer_config_json()}};
+  const HfExport settings{.dtype = o.dtype,
+                          .max_shard_bytes = o.max_shard_size,
+                          .extra_files = tokenizer_files(source)};
   export_hf(o.to, source.config, engine.store().weights(), settings, engine.executor().ops());
 }
 

@@ -7,6 +7,8 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
 #include "command.h"
+#include "data/data_files.h"
+#include "data/token_file.h"
 #include "model_source.h"
 
 namespace rankine {
@@ -59,6 +61,29 @@ Json run_json(const fs::path& folder) {
   return json;
 }
 
+bool is_token_file(const fs::path& path) {
+  std::error_code code;
+  return fs::is_regular_file(path, code) &&
+         detect_format(path, DataFormat::automatic).format == DataFormat::tokens;
+}
+
+// What a token file's header says, and its tokenizer.
+Json token_file_json(const fs::path& path) {
+  const MappedFile file(path);
+  const TokenFileFacts facts = read_token_file({file.data(), file.size()}, path.string()).facts;
+  const TextTokenizer tokenizer =
+      TextTokenizer::parse(facts.tokenizer_json, facts.tokenizer_config, path.string());
+  Json json;
+  json["kind"] = "token_file";
+  json["tokens"] = facts.tokens;
+  json[facts.samples ? "samples" : "documents"] = facts.documents;
+  json["bytes_per_token"] = static_cast<int>(facts.width);
+  json["vocabulary"] = facts.vocabulary;
+  json["tokenizer"] = tokenizer.identity();
+  json["notes"] = facts.notes;
+  return json;
+}
+
 void print_text(const Json& json, const ModelSource& source) {
   fmt::print("{}\n", model_line(source.config));
   if (!source.folder.empty())
@@ -83,10 +108,16 @@ int run_inspect(const Arguments& arguments) {
   std::string target;
   bool as_json = false;
   OptionTable table;
-  table.positional("TARGET", &target, "a preset, or the folder of a model, a checkpoint or a run");
+  table.positional("TARGET", &target,
+                   "a preset, the folder of a model, a checkpoint or a run, or a token file");
   table.flag({"json"}, &as_json, "print one JSON object");
   if (parse_options(table, arguments).help) {
-    fmt::print("{}", help_text(table, "rankine inspect", "Shows a model, a checkpoint or a run."));
+    fmt::print("{}", help_text(table, "rankine inspect",
+                               "Shows a model, a checkpoint, a run or a token file."));
+    return 0;
+  }
+  if (is_token_file(target)) {
+    fmt::print("{}\n", token_file_json(target).dump(2));
     return 0;
   }
   const ModelSource source = open_model(target);

@@ -24,6 +24,7 @@ constexpr std::array commands{
     Command{"generate", "continue a prompt with a trained model", run_generate},
     Command{"eval", "measure how well a model predicts texts", run_eval},
     Command{"convert", "turn checkpoints into Hugging Face folders and back", run_convert},
+    Command{"tokenize", "make a token file of text", run_tokenize},
     Command{"tokenizer", "train a tokenizer, or try one on a text", run_tokenizer},
     Command{"inspect", "show a model, a checkpoint or a run", run_inspect},
     Command{"bench", "measure this machine and a training step against it", run_bench}};

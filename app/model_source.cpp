@@ -5,19 +5,32 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/hf_model.h"
-#include "data/byte_tokenizer.h"
 
 namespace rankine {
 namespace {
 
 namespace fs = std::filesystem;
 
+// A model works without its tokenizer, so that one which is not understood is no fault yet.
+void open_tokenizer(ModelSource& source) {
+  if (!TextTokenizer::lies_in(source.folder)) return;
+  try {
+    source.text_tokenizer =
+        std::make_shared<const TextTokenizer>(TextTokenizer::open(source.folder));
+  } catch (const Error& error) {
+    source.tokenizer_fault = error.what();
+  }
+}
+
 ModelSource open_checkpoint(const fs::path& folder) {
   const Manifest manifest = read_manifest(folder);
-  ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}, {}};
+  ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}};
   source.state = parse_run_state(manifest.state, (folder / manifest_name).string());
   source.config = source.state->model;
   source.tokenizer = source.state->tokenizer;
+  open_tokenizer(source);
+  if (source.text_tokenizer == nullptr && source.tokenizer == "bytes")
+    source.text_tokenizer = std::make_shared<const TextTokenizer>(TextTokenizer::bytes());
   return source;
 }
 
@@ -30,18 +43,28 @@ ModelSource open_model(const std::string& name) {
     require(!fs::exists(folder, code) && name.find('/') == std::string::npos, ErrorKind::usage,
             "model '{}' is no folder; give a folder with a config.json, a run's folder or a preset",
             name);
-    return {ModelSource::Kind::preset, {}, model_preset(name), {}, {}};
+    return {ModelSource::Kind::preset, {}, model_preset(name), {}};
   }
   if (fs::exists(folder / manifest_name, code)) return open_checkpoint(folder);
   if (const auto newest = newest_complete_checkpoint(folder)) return open_checkpoint(*newest);
   require(fs::exists(folder / "config.json", code), ErrorKind::data,
           "'{}' holds neither a config.json nor a complete checkpoint", name);
-  ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}, {}};
+  ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}};
   source.config = read_hf_config(folder / "config.json");
-  const fs::path tokenizer = folder / "tokenizer.json";
-  if (fs::exists(tokenizer, code) && read_text(tokenizer) == byte_tokenizer_json())
-    source.tokenizer = "bytes";
+  open_tokenizer(source);
+  if (source.text_tokenizer != nullptr) source.tokenizer = source.text_tokenizer->identity();
   return source;
+}
+
+std::map<std::string, std::string> tokenizer_files(const ModelSource& source) {
+  if (source.text_tokenizer != nullptr) return source.text_tokenizer->files();
+  std::map<std::string, std::string> files;
+  std::error_code code;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "vocab.json", "merges.txt", "tokenizer.model"})
+    if (fs::exists(source.folder / name, code))
+      files.emplace(name, read_text(source.folder / name));
+  return files;
 }
 
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {

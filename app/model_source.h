@@ -1,9 +1,11 @@
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/log.h"
+#include "data/text_tokenizer.h"
 #include "runtime/engine.h"
 #include "runtime/run_state.h"
 
@@ -17,13 +19,19 @@ struct ModelSource {
   std::filesystem::path folder;
   ModelConfig config;
   std::optional<RunState> state;  // of a checkpoint
-  std::string tokenizer;          // "bytes", or "" when unknown
+  std::string tokenizer = {};     // TextTokenizer::identity(), or "" when it is not known
+  // What text becomes tokens with; null when there is none or its files are not understood.
+  std::shared_ptr<const TextTokenizer> text_tokenizer = {};
+  std::string tokenizer_fault = {};  // why not
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.
 ModelSource open_model(const std::string& name);
 // Fills the engine's weights from the source (a preset: Error{usage}, it has none).
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
+
+// The tokenizer's files in the source's folder, whether they are understood or not: name -> text.
+std::map<std::string, std::string> tokenizer_files(const ModelSource& source);
 
 // The texts of --help and of a run's opening lines.
 std::string model_line(

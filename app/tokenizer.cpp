@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "command.h"
-#include "data/data_files.h"
+#include "data/document_reader.h"
+#include "data/text_report.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/bpe_trainer.h"
 
@@ -35,30 +36,38 @@ BpeTokenizer open_tokenizer(const fs::path& path) {
   return BpeTokenizer::open(path);
 }
 
-void count_words(const std::vector<fs::path>& files, BpeTrainer& trainer) {
-  double total = 0;
-  for (const fs::path& file : files) total += static_cast<double>(fs::file_size(file));
+// Documents of all files, each whole.
+void count_words(const TextOptions& o, BpeTrainer& trainer) {
+  std::vector<DataFile> files = list_files(o.data, o.format);
+  require(files.front().holds_text() && files.front().format != DataFormat::instructions,
+          ErrorKind::data, "'{}' does not hold text; a tokenizer is trained on text",
+          files.front().path.string());
+  TextReader reader(files);
+  TextReport report(std::move(files), o.bad_lines);
+  JsonLines lines;
   Log log(stderr);
-  Progress progress(log, "count words of", "bytes", total);
-  for (const fs::path& file : files) {
-    require(detect_format(file, DataFormat::automatic) == DataFormat::text, ErrorKind::data,
-            "'{}' holds tokens; a tokenizer is trained on text", file.string());
-    const MappedFile map(file);
-    std::string_view text(reinterpret_cast<const char*>(map.data()), map.size());
-    constexpr std::string_view mark = "\xEF\xBB\xBF";  // not text, in training either
-    if (text.starts_with(mark)) text.remove_prefix(mark.size());
-    trainer.add(text);
-    if (log.terminal()) progress.report(static_cast<double>(trainer.bytes()));
+  Progress progress(log, "count words of", "bytes", static_cast<double>(reader.total_bytes()));
+  for (TextPiece piece; reader.next(piece);) {
+    PieceReport one{.file = piece.file, .lines = {}};
+    if (piece.is_lines)
+      lines.read_field(piece.bytes, o.text_field, one.lines,
+                       [&](std::string_view text) { trainer.add(text); });
+    else
+      trainer.add(piece.bytes);
+    report.add(one);
+    if (log.terminal()) progress.report(static_cast<double>(piece.bytes_read));
   }
+  report.finish();
+  for (const std::string& note : report.notes()) warn_line(log, "{}", note);
 }
 
 int train(const Arguments& arguments) {
-  std::vector<fs::path> data;
+  TextOptions text;
   fs::path output;
   int64_t vocabulary = 4096;
   SplitPattern pattern = SplitPattern::gpt2;
   OptionTable table;
-  table.paths({"data"}, &data, "text files, folders and globs; a file is a document");
+  declare_options(table, text);
   table.integer({"vocabulary"}, &vocabulary, "tokens, \"<|endoftext|>\" among them",
                 {.least = 257, .most = 1 << 24});
   table.choice({"pattern"}, &pattern,
@@ -71,14 +80,14 @@ int train(const Arguments& arguments) {
     fmt::print("{}", help_text(table, "rankine tokenizer train", "Learns a vocabulary from text."));
     return 0;
   }
-  require(!data.empty(), ErrorKind::usage, "--data is missing: files of text");
+  require(!text.data.empty(), ErrorKind::usage, "--data is missing: files of text");
   require(!output.empty(), ErrorKind::usage, "--output is missing: the folder to write to");
   std::error_code code;
   require(!fs::exists(output / "tokenizer.json", code), ErrorKind::usage,
           "'{}' is there already; choose another --output or remove it",
           (output / "tokenizer.json").string());
   BpeTrainer trainer(pattern);
-  count_words(expand_paths(data), trainer);
+  count_words(text, trainer);
   const std::string json = trainer.train(vocabulary);
   make_folders(output);
   write_text_atomically(output / "tokenizer_config.json", trainer.config());

@@ -8,6 +8,7 @@
 #include "runtime/process.h"
 #include "runtime/train_loop.h"
 #include "schedule/simulate.h"
+#include "train_data.h"
 #include "train_setup.h"
 
 namespace rankine {
@@ -102,11 +103,13 @@ std::string remedies(Ops& ops, const TrainOptions& o, const ModelConfig& config,
 }
 
 void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
-                   const TokenData& data, const Ops& ops, DType dtype) {
+                   const TrainingData& data, const std::string& tokenizer, const Ops& ops,
+                   DType dtype) {
   log_line(log, "machine   {}", ops.description());
   log_line(log, "model     {}", model_line(config));
-  log_line(log, "data      {} tokens in {} files", format_count(static_cast<double>(data.count())),
-           data.files().size());
+  log_line(log, "data      {} tokens in {} files, tokenizer {}",
+           format_count(static_cast<double>(data.tokens())), data.files(),
+           tokenizer.empty() ? "unknown" : tokenizer);
   const int64_t ranks = o.run.global_batch_size / (o.run.micro_batch_size * o.run.accumulation);
   log_line(log, "batch     {} sequences of {} tokens a step = micro-batch {} x accumulation {}{}",
            o.run.global_batch_size, o.run.seq_length, o.run.micro_batch_size, o.run.accumulation,
@@ -131,13 +134,17 @@ void print_ranks(Log& log, const TrainOptions& o, const PlannedLayout& layout,
            shared[o.parallel.zero], o.parallel.strict ? "; strict sums" : "");
 }
 
-// Names what a resumed run changes of its stored configuration, and refuses another corpus.
-void check_resumed(const RunState& before, const OptionTable& table, const std::string& identity,
+// Names what a resumed run changes of its stored configuration, and refuses other data.
+void check_resumed(const RunState& before, const RunState& now, const OptionTable& table,
                    Log& log) {
-  require(before.data_identity == identity, ErrorKind::data,
+  require(before.tokenizer.empty() || before.tokenizer == now.tokenizer, ErrorKind::data,
+          "the tokenizer is another one than the run began with: {} now, {} then; leave "
+          "--tokenizer out, or start a new run",
+          now.tokenizer, before.tokenizer);
+  require(before.data_identity == now.data_identity, ErrorKind::data,
           "the corpus is another one than the run began with: {} now, {} then; give the same "
           "--data, or start a new run from this checkpoint with --model",
-          identity, before.data_identity);
+          now.data_identity, before.data_identity);
   for (const OptionDifference& d : compare(before.configuration, table))
     log_line(log, "changed   {}: {} now, {} before", d.name, d.current, d.stored);
 }
@@ -184,70 +191,94 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
   return state;
 }
 
-int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
-  const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
-  const DType dtype = compute_dtype(o.run.precision, *ops);
-  const TokenData data = TokenData::open(o.data);
-  const ModelSource source = open_model(o.model);
-  const ModelConfig config = training_config(o, source, data);
-  const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()),
-                  kv_replicas(o.parallel, config));
-  Communicator& ranks = *mesh.world;
-  Log log(mesh.rank == 0 ? stderr : nullptr);
-  const SampleOrder order({data.count(), static_cast<uint64_t>(o.run.seq_length),
-                           static_cast<uint64_t>(o.run.global_batch_size),
-                           o.data.validation_fraction, o.run.seed});
-  const Loader loader(
-      data, order,
-      {o.run.global_batch_size, o.run.micro_batch_size, mesh.at(Axis::data), mesh.data->size()});
+MemoryLimits memory_limits(const TrainOptions& o, const Rank& rank) {
+  return {.all = o.run.memory_limit > 0
+                     ? o.run.memory_limit
+                     : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
+          .device = o.run.device_memory,
+          .host = o.run.host_memory};
+}
 
-  const ExecutorSetup executor = training_setup(o, o.run.micro_batch_size, dtype);
-  const auto micros = static_cast<int>(loader.micros());
-  const PlannedLayout layout(layout_request(o, config, mesh.shape, executor, micros), *ops);
-  Engine engine(*ops, config, executor,
-                balanced_step(o.parallel, micros, mesh, config, *ops, executor.shape));
-  check_programs(layout, engine, micros, ranks);
-  const MemoryLimits limits{
-      .all = o.run.memory_limit > 0 ? o.run.memory_limit
-                                    : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
-      .device = o.run.device_memory,
-      .host = o.run.host_memory};
-  if (!limits.hold(engine.plan()))
-    require_memory(engine.plan(), limits, remedies(*ops, o, config, dtype, limits, mesh.shape));
+// What a run writes into its folder besides metrics and checkpoints.
+void write_run_files(const TrainOptions& o, const RunState& state, const ExtraFiles& files) {
+  for (const auto& [name, text] : files) write_text_atomically(o.run.output / name, text);
+  write_text_atomically(o.run.output / "config.toml", state.configuration);
+}
 
-  o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
-  if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
-  if (mesh.rank != 0) o.run.metrics.clear();
-  const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
-  print_opening(log, o, config, data, *ops, dtype);
-  print_ranks(log, o, layout, rank.world.description(), machines);
-  log_line(
-      log, "memory    {} planned{}\n{}",
-      format_bytes(engine.plan().peak_bytes(Tier::device) + engine.plan().peak_bytes(Tier::host)),
-      ranks.size() > 1 ? " for the first rank" : "", memory_table(engine.plan()));
-  const double peak = sum_over(ranks, fastest_product(*ops, dtype, 1).flops);
+// The run itself, once its plan is accepted and its data are there.
+int run_training(const TrainOptions& o, const OptionTable& table, const ModelSource& source,
+                 const TextTokenizer* tokenizer, const TrainingData& data, const Loader& loader,
+                 Engine& engine, Log& log) {
+  Communicator& ranks = *engine.mesh().world;
+  Ops& ops = engine.executor().ops();
+  const DType dtype = compute_dtype(o.run.precision, ops);
+  const double peak = sum_over(ranks, fastest_product(ops, dtype, 1).flops);
   engine.allocate();
   if (const std::string where = engine.store().offload_description(); !where.empty())
     log_line(log, "offload   optimizer states {}", where);
   Trainer trainer(engine, {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
-  const std::string identity = data_identity(data);
-  RunState state = begin_run(o, source, engine, trainer, log);
-  if (o.run.resume) check_resumed(state, table, identity, log);
-  state.model = config;
-  state.tokenizer = data.is_bytes() ? "bytes" : source.tokenizer;
-  state.data_identity = identity;
+  const RunState before = begin_run(o, source, engine, trainer, log);
+  RunState state = before;
+  state.model = engine.config();
+  state.tokenizer = tokenizer != nullptr ? tokenizer->identity() : "";
+  state.data_identity = data.identity();
   state.configuration = to_toml(table);
-  if (mesh.rank == 0) write_text_atomically(o.run.output / "config.toml", state.configuration);
+  if (o.run.resume) check_resumed(before, state, table, log);
+  const ExtraFiles files = tokenizer != nullptr ? tokenizer->files() : ExtraFiles{};
+  if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
 
   const StopSignal stop;
-  TrainLoop loop({engine, trainer, loader, o.run, log, stop, peak}, state);
+  TrainLoop loop({engine, trainer, loader, o.run, log, stop, peak, files}, state);
   const int signal = loop.run();
   const auto newest = newest_complete_checkpoint(o.run.output);
   log_line(log, "{} at step {} of {}; newest checkpoint '{}'", signal != 0 ? "stopped" : "finished",
            loop.state().step, o.run.steps, newest ? newest->string() : "none");
   return 0;
+}
+
+int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
+  check_output(o);
+  const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
+  const DType dtype = compute_dtype(o.run.precision, *ops);
+  const DataSource found = find_data(o.data);
+  const ModelSource source = open_model(o.model);
+  const std::optional<TextTokenizer> tokenizer = training_tokenizer(o, source, found);
+  const ModelConfig config = training_config(o, source, tokenizer ? &*tokenizer : nullptr);
+  const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()),
+                  kv_replicas(o.parallel, config));
+  Communicator& ranks = *mesh.world;
+  Log log(mesh.rank == 0 ? stderr : nullptr);
+  const BatchShape batch{o.run.global_batch_size, o.run.micro_batch_size, mesh.at(Axis::data),
+                         mesh.data->size()};
+  check(batch);
+
+  const ExecutorSetup executor = training_setup(o, o.run.micro_batch_size, dtype);
+  const auto micros = static_cast<int>(batch.micros());
+  const PlannedLayout layout(layout_request(o, config, mesh.shape, executor, micros), *ops);
+  Engine engine(*ops, config, executor,
+                balanced_step(o.parallel, micros, mesh, config, *ops, executor.shape));
+  check_programs(layout, engine, micros, ranks);
+  const MemoryLimits limits = memory_limits(o, rank);
+  if (!limits.hold(engine.plan()))
+    require_memory(engine.plan(), limits, remedies(*ops, o, config, dtype, limits, mesh.shape));
+  const TrainingData data = open_data(o, found, tokenizer, rank, ranks, log);
+  for (const Corpus& corpus : data.corpora) corpus.data().check_vocabulary(config.vocabulary);
+  const Loader loader(data.corpora, data.mix, batch);
+
+  o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
+  if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
+  if (mesh.rank != 0) o.run.metrics.clear();
+  const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
+  print_opening(log, o, config, data, tokenizer ? tokenizer->identity() : "", *ops, dtype);
+  print_ranks(log, o, layout, rank.world.description(), machines);
+  log_line(
+      log, "memory    {} planned{}\n{}",
+      format_bytes(engine.plan().peak_bytes(Tier::device) + engine.plan().peak_bytes(Tier::host)),
+      ranks.size() > 1 ? " for the first rank" : "", memory_table(engine.plan()));
+  return run_training(o, table, source, tokenizer ? &*tokenizer : nullptr, data, loader, engine,
+                      log);
 }
 
 }  // namespace
@@ -257,10 +288,9 @@ int run_train(const Arguments& arguments) {
   OptionTable table;
   declare_options(table, o);
   if (!parse_train_options(table, o, arguments)) return 0;
-  require(!o.data.data.empty(), ErrorKind::usage,
+  require(!o.data.text.data.empty(), ErrorKind::usage,
           "--data is missing: text files, a folder of them, or token files to train on");
-  // The stored configuration works from any folder.
-  for (std::filesystem::path& path : o.data.data) path = std::filesystem::absolute(path);
+  make_paths_absolute(o.data);
   return on_ranks(o.parallel, o.run.threads, "train", arguments, [&](const Rank& rank) {
     derive_batch(o.run, data_degree_of(o.parallel, rank.world.size()));
     return train_on(rank, o, table);

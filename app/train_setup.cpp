@@ -51,37 +51,46 @@ bool parse_train_options(OptionTable& table, TrainOptions& o, const Arguments& a
   with_stored.insert(with_stored.begin(), {"--config", stored.string()});
   o = defaults;
   parse_options(table, with_stored);
+  if (table.origin("tokenizer") != OptionOrigin::command_line &&
+      TextTokenizer::lies_in(o.run.output))
+    o.run_tokenizer = o.run.output;
   return true;
 }
 
 ModelConfig training_config(const TrainOptions& o, const ModelSource& source,
-                            const TokenData& data) {
+                            const TextTokenizer* tokenizer) {
   ModelConfig config = source.config;
   const bool shape_only = source.kind == ModelSource::Kind::preset || o.from_scratch;
-  if (shape_only && data.is_bytes()) {
-    config.vocabulary = byte_vocabulary;
-    config.bos = config.eos = end_of_text_byte_token;
-    config.pad = -1;
+  // A model's own vocabulary may be larger than its tokenizer's.
+  const bool own = tokenizer != nullptr && source.tokenizer == tokenizer->identity() &&
+                   config.vocabulary >= tokenizer->vocabulary();
+  if (shape_only && tokenizer != nullptr && !own) {
+    const SpecialIds& special = tokenizer->bpe().special();
+    config.vocabulary = tokenizer->vocabulary();
+    config.eos = special.end;
+    config.bos = special.begin >= 0 ? special.begin : special.end;
+    config.pad = special.pad;
     config.more_eos.clear();
   }
   config.dropout = o.run.dropout;
   require(o.run.seq_length <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", o.run.seq_length, config.positions);
-  require(!data.is_bytes() || shape_only || source.tokenizer == "bytes", ErrorKind::usage,
-          "text would become bytes, but the model of '{}' was trained with another tokenizer; give "
-          "token files, or --from-scratch",
-          o.model);
-  data.check_vocabulary(config.vocabulary);
+  require(tokenizer == nullptr || tokenizer->vocabulary() <= config.vocabulary, ErrorKind::data,
+          "the tokenizer has a vocabulary of {}, the model of '{}' one of {}; give the model's own "
+          "--tokenizer",
+          tokenizer == nullptr ? 0 : tokenizer->vocabulary(), o.model, config.vocabulary);
   return config;
 }
 
-fs::path prepare_output(const TrainOptions& o) {
-  fs::path folder = o.run.output;
-  for (int n = 1; folder.empty(); ++n) {
-    const fs::path candidate =
-        fs::path("runs") / fmt::format("{}-{}", fs::path(o.model).filename().string(), n);
-    if (!fs::exists(candidate)) folder = candidate;
-  }
+void make_paths_absolute(DataOptions& o) {
+  for (fs::path& path : o.text.data) path = fs::absolute(path);
+  if (!o.tokenizer.empty() && o.tokenizer != "bytes") o.tokenizer = fs::absolute(o.tokenizer);
+  if (!o.cache.empty()) o.cache = fs::absolute(o.cache);
+}
+
+void check_output(const TrainOptions& o) {
+  const fs::path& folder = o.run.output;
+  if (folder.empty()) return;
   if (o.run.resume)
     require(newest_complete_checkpoint(folder).has_value(), ErrorKind::data,
             "'{}' holds no complete checkpoint to resume from", folder.string());
@@ -89,20 +98,18 @@ fs::path prepare_output(const TrainOptions& o) {
     require(!holds_a_run(folder), ErrorKind::usage,
             "'{}' holds a run already; continue it with --resume, or choose another --output",
             folder.string());
-  make_folders(folder);
-  return folder;
 }
 
-std::string data_identity(const TokenData& data) {
-  constexpr uint64_t samples = 1024, length = 64;
-  uint64_t hash = hash_text("tokens");
-  std::vector<int32_t> tokens(length);
-  for (uint64_t i = 0; i < samples; ++i) {
-    const uint64_t count = std::min(length, data.count());
-    data.copy((data.count() - count) / samples * i, count, tokens.data());
-    hash = hash_text({reinterpret_cast<const char*>(tokens.data()), count * sizeof(int32_t)}, hash);
+fs::path prepare_output(const TrainOptions& o) {
+  check_output(o);
+  fs::path folder = o.run.output;
+  for (int n = 1; folder.empty(); ++n) {
+    const fs::path candidate =
+        fs::path("runs") / fmt::format("{}-{}", fs::path(o.model).filename().string(), n);
+    if (!fs::exists(candidate)) folder = candidate;
   }
-  return fmt::format("{} tokens, {:016x}", data.count(), hash);
+  make_folders(folder);
+  return folder;
 }
 
 }  // namespace rankine

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "command.h"
 #include "data/options.h"
-#include "data/token_source.h"
+#include "data/text_tokenizer.h"
 #include "model/config.h"
 #include "model_source.h"
 #include "runtime/options.h"
@@ -21,6 +21,7 @@ struct TrainOptions {
   RunOptions run;
   OptimizerOptions optimizer;
   ParallelOptions parallel;
+  std::filesystem::path run_tokenizer;  // a resumed run's own, unless --tokenizer is given anew
 };
 void declare_options(OptionTable& table, TrainOptions& options);
 
@@ -28,14 +29,17 @@ void declare_options(OptionTable& table, TrainOptions& options);
 // false when --help was asked for and printed.
 bool parse_train_options(OptionTable& table, TrainOptions& options, const Arguments& arguments);
 
-// The model to train: its vocabulary follows the data where only a shape was asked for.
+// The model to train: its vocabulary follows the tokenizer (null: none known) where only a shape
+// was asked for.
 ModelConfig training_config(const TrainOptions& options, const ModelSource& source,
-                            const TokenData& data);
+                            const TextTokenizer* tokenizer);
+// So that the stored configuration works from any folder.
+void make_paths_absolute(DataOptions& options);
+
+// Error{usage} when --output holds a run and is not resumed, {data} when it holds none to resume.
+void check_output(const TrainOptions& options);
 // The run's folder: --output, or the first free runs/MODEL-N; refuses one that holds a run unless
 // it is resumed, and makes it.
 std::filesystem::path prepare_output(const TrainOptions& options);
-
-// A short text that changes when the corpus does: its length and a hash of tokens spread over it.
-std::string data_identity(const TokenData& data);
 
 }  // namespace rankine

@@ -6,6 +6,12 @@ find_package(CLI11 REQUIRED)
 find_package(dnnl REQUIRED)
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
+find_path(UTF8PROC_INCLUDE utf8proc.h REQUIRED)
+find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(ZLIB REQUIRED)
+find_path(ZSTD_INCLUDE zstd.h REQUIRED)
+find_library(ZSTD_LIBRARY zstd REQUIRED)
 
 # Open MPI carries ranks between processes; without it rankine runs on one rank. MPICH may be the
 # system's default, so Open MPI's compiler wrapper is asked for by name.

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,6 +45,24 @@ File File::create(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) fail_io("create", path);
   return {descriptor, path};
+}
+
+File File::create_locked(const std::filesystem::path& path) {
+  for (;;) {
+    File file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644), path);
+    if (file.descriptor_ < 0) fail_io("create", path);
+    while (::flock(file.descriptor_, LOCK_EX) != 0)
+      if (errno != EINTR) fail_io("lock", path);
+    // Whoever held it may have renamed or removed it meanwhile.
+    struct stat held {
+    }, named{};
+    if (::fstat(file.descriptor_, &held) != 0) fail_io("stat", path);
+    if (::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino ||
+        held.st_dev != named.st_dev)
+      continue;
+    if (::ftruncate(file.descriptor_, 0) != 0) fail_io("truncate", path);
+    return file;
+  }
 }
 
 File::File(File&& other) noexcept
@@ -110,19 +129,35 @@ std::string read_text(const std::filesystem::path& path, uint64_t limit) {
 }
 
 void write_text_atomically(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  try {
-    File file = File::create(temporary);
-    file.write(text.data(), text.size(), 0);
-    file.sync();
-    file.close();
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_io("rename to", path);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+  PendingFile file(path);
+  file.write(text.data(), text.size(), 0);
+  file.commit();
+}
+
+namespace {
+
+std::filesystem::path pending_name(std::filesystem::path target) {
+  target += ".tmp";
+  return target;
+}
+
+}  // namespace
+
+PendingFile::PendingFile(std::filesystem::path target, Writers writers)
+    : target_(std::move(target)),
+      file_(writers == Writers::one ? File::create(pending_name(target_))
+                                    : File::create_locked(pending_name(target_))) {}
+
+PendingFile::~PendingFile() {
+  if (!committed_) ::unlink(file_.path().c_str());
+}
+
+void PendingFile::commit() {
+  file_.sync();
+  if (::rename(file_.path().c_str(), target_.c_str()) != 0) fail_io("rename to", target_);
+  committed_ = true;
+  file_.close();
+  sync_folder(target_.has_parent_path() ? target_.parent_path() : ".");
 }
 
 void sync_folder(const std::filesystem::path& folder) {

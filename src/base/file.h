@@ -13,6 +13,9 @@ class File {
  public:
   static File open_read(const std::filesystem::path& path);
   static File create(const std::filesystem::path& path);  // truncates
+  // As create, but first waits until no other process holds the file as its own; it is held until
+  // it is closed.
+  static File create_locked(const std::filesystem::path& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
@@ -38,6 +41,28 @@ void write_text_atomically(const std::filesystem::path& path, std::string_view t
 // fsync of a folder, so that renames in it are durable.
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
+
+// A file that appears complete or not at all: written as "<target>.tmp" and renamed at the end.
+// What a killed writer left is overwritten.
+class PendingFile {
+ public:
+  enum class Writers : uint8_t { one, several };  // several wait for each other, by a lock
+  explicit PendingFile(std::filesystem::path target, Writers writers = Writers::one);
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+  ~PendingFile();  // removes it unless committed
+
+  const std::filesystem::path& target() const { return target_; }
+  void write(const void* from, uint64_t bytes, uint64_t offset) {
+    file_.write(from, bytes, offset);
+  }
+  void commit();  // fsync, rename, fsync of the folder
+
+ private:
+  std::filesystem::path target_;
+  File file_;
+  bool committed_ = false;
+};
 
 // A file mapped read-only for as long as this object lives.
 class MappedFile {

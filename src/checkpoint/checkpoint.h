@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,15 +20,19 @@ struct TensorGroup {
   std::span<const NamedTensor> tensors;
 };
 
+// Small files that lie beside the tensors: name -> text, e.g. tokenizer.json.
+using ExtraFiles = std::map<std::string, std::string>;
+
 // Writes all boxes, then the manifest, under "<folder>.tmp", and renames that to `folder`,
 // replacing what is there. `state` is the text of a JSON object. The boxes of each tensor must tile
 // it.
 void save_checkpoint(const std::filesystem::path& folder, const std::string& state,
-                     std::span<const TensorGroup> groups, Ops& ops);
+                     std::span<const TensorGroup> groups, Ops& ops, const ExtraFiles& extra = {});
 // The same by all ranks of a group together: each writes its own boxes to a file of its own (none
 // when it has none), the first then joins the tables of contents. The folder must be seen by all.
 void save_checkpoint_together(const std::filesystem::path& folder, const std::string& state,
-                              std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks);
+                              std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks,
+                              const ExtraFiles& extra = {});
 
 // Fills every given box from whichever files hold parts of it, and returns the state. Error{data}
 // naming file or tensor when something is missing, damaged, or of another shape or dtype.

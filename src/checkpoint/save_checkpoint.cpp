@@ -43,6 +43,12 @@ Listing list_pieces(std::span<const TensorGroup> groups, const std::string& file
   return out;
 }
 
+void write_texts(const std::filesystem::path& folder, const Manifest& manifest,
+                 const ExtraFiles& extra) {
+  for (const auto& [name, text] : extra) write_text_atomically(folder / name, text);
+  write_text_atomically(folder / manifest_name, manifest_text(manifest));
+}
+
 }  // namespace
 
 Manifest write_rank_file(const std::filesystem::path& folder, int rank,
@@ -89,16 +95,16 @@ Manifest join_manifests(std::span<const Manifest> ranks, const std::string& stat
 }
 
 void save_checkpoint(const std::filesystem::path& folder, const std::string& state,
-                     std::span<const TensorGroup> groups, Ops& ops) {
+                     std::span<const TensorGroup> groups, Ops& ops, const ExtraFiles& extra) {
   PendingFolder pending(folder);
   const Manifest mine = write_rank_file(pending.path(), 0, groups, ops);
-  const Manifest manifest = join_manifests(std::span(&mine, 1), state);
-  write_text_atomically(pending.path() / manifest_name, manifest_text(manifest));
+  write_texts(pending.path(), join_manifests(std::span(&mine, 1), state), extra);
   pending.commit();
 }
 
 void save_checkpoint_together(const std::filesystem::path& folder, const std::string& state,
-                              std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks) {
+                              std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks,
+                              const ExtraFiles& extra) {
   std::optional<PendingFolder> pending;
   if (ranks.rank() == 0) pending.emplace(folder);
   const std::filesystem::path place =
@@ -112,8 +118,7 @@ void save_checkpoint_together(const std::filesystem::path& folder, const std::st
   for (const std::string& text : all_gather_texts(ranks, manifest_text(mine), "checkpoint"))
     parts.push_back(parse_manifest_part(text, "a rank's part of the checkpoint"));
   if (pending) {
-    const Manifest manifest = join_manifests(parts, state);
-    write_text_atomically(pending->path() / manifest_name, manifest_text(manifest));
+    write_texts(pending->path(), join_manifests(parts, state), extra);
     pending->commit();
   }
   ranks.barrier("checkpoint").wait();

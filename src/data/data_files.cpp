@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "data/token_file.h"
 #include "data/token_formats.h"
 
 namespace rankine {
@@ -15,7 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view supported =
-    "give plain text, or token files of llm.c, Megatron-LM or raw u16/u32 (--data-format)";
+    "give plain text or JSON lines, also compressed with gzip or Zstandard, or token files of "
+    "Rankine, llm.c, Megatron-LM or raw u16/u32 (--data-format)";
+constexpr std::string_view to_json_lines =
+    "convert it to JSON lines, with DuckDB for example: COPY (SELECT text FROM 'FILE') TO "
+    "'FILE.jsonl'";
+constexpr std::string_view to_text = "unpack it and give the files in it";
 
 bool is_hidden(const fs::path& path) {
   return path.filename().native().starts_with('.');
@@ -60,38 +66,79 @@ std::vector<fs::path> matches_of(const fs::path& pattern) {
 }
 
 struct Mark {
-  std::string_view bytes, what;
+  std::string_view bytes, what, cure;
 };
 
+constexpr std::string_view gzip_mark = "\x1f\x8b", zstd_mark = "\x28\xb5\x2f\xfd";
+constexpr uint64_t tar_mark_place = 257;
+
 // By contents, since names lie.
-constexpr std::array<Mark, 9> marks{{{"\x1f\x8b", "gzip"},
-                                     {"\x28\xb5\x2f\xfd", "Zstandard"},
-                                     {"PAR1", "Parquet"},
-                                     {"PK\x03\x04", "zip"},
-                                     {"BZh", "bzip2"},
-                                     {"\xfd\x37zXZ", "xz"},
-                                     {"\x93NUMPY", "NumPy"},
-                                     {"\xff\xfe", "UTF-16 text"},
-                                     {"\xfe\xff", "UTF-16 text"}}};
+constexpr std::array<Mark, 10> marks{
+    {{gzip_mark, "gzip data within gzip or Zstandard data", "decompress the file once"},
+     {zstd_mark, "Zstandard data within gzip or Zstandard data", "decompress the file once"},
+     {"PAR1", "Parquet", to_json_lines},
+     {"ARROW1", "Arrow", to_json_lines},
+     {"PK\x03\x04", "a zip archive", to_text},
+     {"BZh", "bzip2 data", supported},
+     {"\xfd\x37zXZ", "xz data", supported},
+     {"\x93NUMPY", "a NumPy array", supported},
+     {"\xff\xfe", "UTF-16 text", "convert the file to UTF-8"},
+     {"\xfe\xff", "UTF-16 text", "convert the file to UTF-8"}}};
 
-constexpr std::array<Mark, 9> endings{{{".jsonl", "JSON lines"},
-                                       {".ndjson", "JSON lines"},
-                                       {".gz", "gzip"},
-                                       {".zst", "Zstandard"},
-                                       {".parquet", "Parquet"},
-                                       {".arrow", "Arrow"},
-                                       {".npy", "NumPy"},
-                                       {".pt", "PyTorch"},
-                                       {".safetensors", "safetensors"}}};
+constexpr std::array<Mark, 8> endings{{{".parquet", "Parquet", to_json_lines},
+                                       {".arrow", "Arrow", to_json_lines},
+                                       {".tar", "a tar archive", to_text},
+                                       {".tgz", "a tar archive", to_text},
+                                       {".zip", "a zip archive", to_text},
+                                       {".npy", "a NumPy array", supported},
+                                       {".pt", "a PyTorch file", supported},
+                                       {".safetensors", "a safetensors file", supported}}};
 
-void refuse_unsupported(const fs::path& path, std::string_view beginning) {
-  for (const auto& [ending, what] : endings)
-    require(path.extension() != ending, ErrorKind::data, "'{}': {} data is not supported; {}",
-            path.string(), what, supported);
-  for (const auto& [bytes, what] : marks)
-    require(!beginning.starts_with(bytes), ErrorKind::data, "'{}': {}{} is not supported; {}",
-            path.string(), what, what.starts_with("UTF-16") ? "" : " data",
-            what.starts_with("UTF-16") ? "convert the file to UTF-8" : supported);
+void refuse_unsupported(const fs::path& path, const fs::path& inner, std::string_view beginning) {
+  const auto refuse = [&](const Mark& mark) {
+    fail(ErrorKind::data, "'{}' is {}, which is not supported; {}", path.string(), mark.what,
+         mark.cure);
+  };
+  for (const Mark& ending : endings)
+    if (inner.extension() == ending.bytes) refuse(ending);
+  for (const Mark& mark : marks)
+    if (beginning.starts_with(mark.bytes)) refuse(mark);
+  if (beginning.size() > tar_mark_place && beginning.substr(tar_mark_place).starts_with("ustar"))
+    refuse({"", "a tar archive", to_text});
+}
+
+// The first bytes of what the file holds.
+std::string beginning_of(const fs::path& path, Compression compression) {
+  std::string out(1024, '\0');
+  const auto stream = open_stream(path, compression);
+  size_t filled = 0;
+  for (size_t got = 1; got > 0 && filled < out.size(); filled += got)
+    got = stream->read(out.data() + filled, out.size() - filled);
+  out.resize(filled);
+  return out;
+}
+
+Compression compression_of(const fs::path& path, std::string_view beginning) {
+  if (beginning.starts_with(gzip_mark)) return Compression::gzip;
+  if (beginning.starts_with(zstd_mark)) return Compression::zstd;
+  for (const auto& [ending, what] : {std::pair{".gz", "gzip"}, std::pair{".zst", "Zstandard"}})
+    require(path.extension() != ending || beginning.empty(), ErrorKind::data,
+            "'{}' is no {} data, whatever its name says; rename it, or get it again", path.string(),
+            what);
+  return Compression::none;
+}
+
+// Whether text that says nothing more of itself is JSON lines.
+bool looks_like_json_lines(const fs::path& path, const fs::path& inner,
+                           std::string_view beginning) {
+  if (inner.extension() == ".jsonl" || inner.extension() == ".ndjson") return true;
+  if (inner.extension() != ".json") return false;
+  const size_t first = beginning.find_first_not_of(" \t\r\n");
+  require(first == std::string_view::npos || beginning[first] != '[', ErrorKind::data,
+          "'{}' is one JSON list, not JSON lines; convert it: jq -c '.[]' FILE > FILE.jsonl (or "
+          "--data-format text to train on it as it is)",
+          path.string());
+  return first != std::string_view::npos && beginning[first] == '{';
 }
 
 }  // namespace
@@ -125,27 +172,43 @@ std::vector<fs::path> expand_paths(const std::vector<fs::path>& paths) {
   return out;
 }
 
-DataFormat detect_format(const fs::path& path, DataFormat wanted) {
+DataFile detect_format(const fs::path& path, DataFormat wanted) {
   using enum DataFormat;
-  if (wanted != automatic && wanted != text) return wanted;
-  const File file = File::open_read(path);
-  std::array<char, 1024> buffer{};
-  const uint64_t bytes = std::min<uint64_t>(file.size(), buffer.size());
-  file.read(buffer.data(), bytes, 0);
-  const std::string_view beginning(buffer.data(), bytes);
-  const FileBytes raw(reinterpret_cast<const uint8_t*>(buffer.data()), bytes);
+  const bool of_text = wanted == text || wanted == jsonl || wanted == instructions;
+  if (wanted != automatic && !of_text) return {path, wanted};
+  std::string beginning = beginning_of(path, Compression::none);
+  const FileBytes raw(reinterpret_cast<const uint8_t*>(beginning.data()), beginning.size());
   if (wanted == automatic) {
-    if (looks_like_megatron_index(raw)) return megatron;
-    if (looks_like_llmc(raw)) return llmc;
-    if (path.extension() == ".bin" && fs::exists(megatron_index(path))) return megatron;
+    if (looks_like_token_file(raw)) return {path, tokens};
+    if (looks_like_megatron_index(raw)) return {path, megatron};
+    if (looks_like_llmc(raw)) return {path, llmc};
+    if (path.extension() == ".bin" && fs::exists(megatron_index(path))) return {path, megatron};
     require(
         path.extension() != ".bin", ErrorKind::data,
         "'{}': raw tokens do not say how wide they are; give --data-format raw-u16 (nanoGPT) or "
         "raw-u32",
         path.string());
   }
-  refuse_unsupported(path, beginning);
-  return text;
+  const Compression compression = compression_of(path, beginning);
+  fs::path inner = path;
+  if (compression != Compression::none) {
+    beginning = beginning_of(path, compression);
+    if (path.extension() == ".gz" || path.extension() == ".zst") inner = path.stem();
+  }
+  refuse_unsupported(path, inner, beginning);
+  if (wanted != automatic) return {path, wanted, compression};
+  return {path, looks_like_json_lines(path, inner, beginning) ? jsonl : text, compression};
+}
+
+std::vector<DataFile> list_files(const std::vector<fs::path>& paths, DataFormat wanted) {
+  std::vector<DataFile> out;
+  for (const fs::path& path : expand_paths(paths)) {
+    out.push_back(detect_format(path, wanted));
+    if (out.back().holds_text() != out.front().holds_text())
+      fail(ErrorKind::data, "'{}' and '{}': text and token files cannot be mixed in one corpus",
+           out.front().path.string(), path.string());
+  }
+  return out;
 }
 
 fs::path megatron_bin(const fs::path& path) {

@@ -2,20 +2,67 @@
 
 namespace rankine {
 
-void declare_options(OptionTable& table, DataOptions& options) {
-  table.heading("data");
+void declare_options(OptionTable& table, TextOptions& options) {
   table.paths({"data", "data-path", "train-data-path"}, &options.data,
-              "text or token files to train on; folders are searched, globs expanded");
-  table.choice({"data-format"}, &options.format,
-               {{"auto", DataFormat::automatic},
-                {"text", DataFormat::text},
-                {"raw-u16", DataFormat::raw_u16},
-                {"raw-u32", DataFormat::raw_u32},
-                {"llmc", DataFormat::llmc},
-                {"megatron", DataFormat::megatron}},
-               "what the files hold; raw token files (nanoGPT) carry no mark and need this");
-  table.choice({"tokenizer", "tokenizer-type"}, &options.tokenizer, {{"bytes", Tokenizer::bytes}},
-               "how text becomes tokens; bytes: 256 byte values and an end-of-text token");
+              "text, JSON lines (both also as .gz or .zst) or token files; folders are searched, "
+              "globs expanded");
+  table.choice(
+      {"data-format"}, &options.format,
+      {{"auto", DataFormat::automatic},
+       {"text", DataFormat::text},
+       {"jsonl", DataFormat::jsonl},
+       {"instructions", DataFormat::instructions},
+       {"tokens", DataFormat::tokens},
+       {"raw-u16", DataFormat::raw_u16},
+       {"raw-u32", DataFormat::raw_u32},
+       {"llmc", DataFormat::llmc},
+       {"megatron", DataFormat::megatron}},
+      "what the files hold; raw token files (nanoGPT) carry no mark and need this, and so do "
+      "instructions: JSON lines of conversations, of which the replies are learned");
+  table.text({"text-field", "json-keys"}, &options.text_field,
+             "the field of JSON lines that holds a document", "NAME");
+  table.real(
+      {"bad-lines"}, &options.bad_lines,
+      "largest share of a file's JSON lines that may be left out because they are no JSON or "
+      "lack the field",
+      {.least = 0, .most = 1});
+}
+
+void declare_instruction_options(OptionTable& table, TextOptions& options) {
+  ConversationFields& fields = options.conversation;
+  table.text({"prompt-field"}, &fields.prompt, "of instructions: the field of a question", "NAME");
+  table.text({"response-field"}, &fields.response, "of instructions: the field of its answer",
+             "NAME");
+  table.text({"messages-field"}, &fields.messages,
+             "of instructions: the field of a list of {role, content}", "NAME");
+  table.text({"chat-template"}, &options.chat_template,
+             "how conversations become text: the name of a template, none for prompt and response "
+             "one after the other; empty: the tokenizer's own, if it has one",
+             "NAME");
+}
+
+void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token) {
+  table.text({"tokenizer", "tokenizer-model"}, &tokenizer,
+             "how text becomes tokens: bytes, a tokenizer.json, or a folder with one or with "
+             "vocab.json and merges.txt",
+             "NAME");
+  table.text({"end-token"}, &end_token,
+             "the token between documents, as it is spelled; empty: the tokenizer's eos_token",
+             "TEXT");
+}
+
+void declare_options(OptionTable& table, DataOptions& options) {
+  table.heading("Data");
+  declare_options(table, options.text);
+  declare_instruction_options(table, options.text);
+  table.text({"data-weights"}, &options.weights,
+             "shares of the samples that come from each path of --data, as 0.7,0.3; empty: the "
+             "paths are one corpus",
+             "LIST");
+  declare_tokenizer_options(table, options.tokenizer, options.end_token);
+  table.path({"data-cache"}, &options.cache,
+             "folder of the token files that are made from text; empty: token-cache beside the "
+             "run's folder");
   table.real({"validation-fraction"}, &options.validation_fraction,
              "part of the data, its end, kept for validation; 0 keeps none",
              {.least = 0, .most = 0.5});

@@ -1,24 +1,53 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/options.h"
+#include "data/instructions.h"
 
 // What a user says about training data.
 namespace rankine {
 
 // `automatic` tells files apart by their contents and refuses to guess between raw_u16 and raw_u32.
-enum class DataFormat : uint8_t { automatic, text, raw_u16, raw_u32, llmc, megatron };
-enum class Tokenizer : uint8_t { bytes };  // of text files
+enum class DataFormat : uint8_t {
+  automatic,
+  text,
+  jsonl,
+  instructions,  // JSON lines of conversations
+  tokens,        // Rankine's own
+  raw_u16,
+  raw_u32,
+  llmc,
+  megatron
+};
 
-struct DataOptions {
+// How text files become documents.
+struct TextOptions {
   std::vector<std::filesystem::path> data;  // files, folders (recursive) and globs
   DataFormat format = DataFormat::automatic;
-  Tokenizer tokenizer = Tokenizer::bytes;
+  std::string text_field = "text";  // of JSON lines
+  double bad_lines = 0.01;          // of a file's JSON lines: more are an error
+  ConversationFields conversation;
+  std::string chat_template;  // "": the tokenizer's own, if it has one; "none"
+};
+
+struct DataOptions {
+  TextOptions text;
+  std::string tokenizer;              // "bytes", a path, or "": the model's own, otherwise bytes
+  std::string end_token;              // between documents; "": the tokenizer's own
+  std::string weights;                // "0.7,0.3", one for each path; "": one corpus of all paths
+  std::filesystem::path cache;        // folder of token files made from text; "": beside the run
   double validation_fraction = 0.01;  // of the windows, the last ones; 0: none
 };
 
+// --data, --data-format, --text-field, --bad-lines.
+void declare_options(OptionTable& table, TextOptions& options);
+// The fields of conversations and --chat-template.
+void declare_instruction_options(OptionTable& table, TextOptions& options);
+// --tokenizer and --end-token.
+void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token);
 void declare_options(OptionTable& table, DataOptions& options);
 
 }  // namespace rankine

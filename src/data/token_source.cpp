@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/data_files.h"
+#include "data/byte_tokenizer.h"
 
 namespace rankine {
 namespace {
@@ -22,25 +22,26 @@ T stored_token(const uint8_t* data, uint64_t index) {
 }
 
 template <class T>
-void widen(const uint8_t* data, uint64_t count, int32_t* out) {
-  for (uint64_t i = 0; i < count; ++i) out[i] = static_cast<int32_t>(stored_token<T>(data, i));
+void widen(const uint8_t* data, uint64_t count, uint32_t mask, int32_t* out) {
+  for (uint64_t i = 0; i < count; ++i)
+    out[i] = static_cast<int32_t>(stored_token<T>(data, i) & mask);
 }
 
 template <class T>
-uint32_t largest(const uint8_t* data, uint64_t count) {
-  T most = 0;
-  for (uint64_t i = 0; i < count; ++i) most = std::max(most, stored_token<T>(data, i));
+uint32_t largest(const uint8_t* data, uint64_t count, uint32_t mask) {
+  uint32_t most = 0;
+  for (uint64_t i = 0; i < count; ++i) most = std::max(most, stored_token<T>(data, i) & mask);
   return most;
 }
 
-uint32_t largest(const uint8_t* data, uint64_t count, TokenWidth width) {
-  if (width == TokenWidth::u8) return largest<uint8_t>(data, count);
-  if (width == TokenWidth::u16) return largest<uint16_t>(data, count);
-  return largest<uint32_t>(data, count);
+uint32_t largest(const uint8_t* data, uint64_t count, TokenWidth width, uint32_t mask) {
+  if (width == TokenWidth::u8) return largest<uint8_t>(data, count, mask);
+  if (width == TokenWidth::u16) return largest<uint16_t>(data, count, mask);
+  return largest<uint32_t>(data, count, mask);
 }
 
-uint32_t one_token(const uint8_t* data, uint64_t index, TokenWidth width) {
-  return largest(data + index * static_cast<uint64_t>(width), 1, width);
+uint32_t one_token(const uint8_t* data, uint64_t index, TokenWidth width, uint32_t mask) {
+  return largest(data + index * static_cast<uint64_t>(width), 1, width, mask);
 }
 
 }  // namespace
@@ -58,23 +59,23 @@ struct TokenData::Oddities {
   }
 };
 
-TokenData TokenData::open(const DataOptions& options) {
-  require(!options.data.empty(), ErrorKind::usage,
-          "no data given; name text or token files with --data");
+bool readable_as_bytes(const std::vector<DataFile>& files) {
+  return std::all_of(files.begin(), files.end(), [](const DataFile& file) {
+    return file.format == DataFormat::text && file.compression == Compression::none;
+  });
+}
+
+TokenData TokenData::open(const std::vector<DataFile>& files) {
+  expect(!files.empty(), "there are files");
   TokenData out;
   Oddities oddities;
-  bool has_tokens = false, has_text = false;
-  for (const std::filesystem::path& path : expand_paths(options.data)) {
-    const DataFormat format = detect_format(path, options.format);
-    (format == DataFormat::text ? has_text : has_tokens) = true;
-    if (has_text && has_tokens)
-      fail(ErrorKind::data, "'{}' and '{}': text and token files cannot be mixed in one corpus",
-           out.files_.front().string(), path.string());
-    out.is_bytes_ = has_text;
-    if (format == DataFormat::text)
-      out.add_text(path, oddities);
+  out.is_bytes_ = files.front().holds_text();
+  expect(!out.is_bytes_ || readable_as_bytes(files), "text that can be read as bytes");
+  for (const DataFile& file : files) {
+    if (out.is_bytes_)
+      out.add_text(file.path, oddities);
     else
-      out.add_tokens(path, format, oddities);
+      out.add_tokens(file, oddities);
   }
   Oddities::describe(oddities.empty, "empty, left out", out.warnings_);
   Oddities::describe(oddities.nul, "NUL bytes in text; is it a binary file?", out.warnings_);
@@ -82,7 +83,7 @@ TokenData TokenData::open(const DataOptions& options) {
                      "every second 16-bit token is 0 or 1; are these raw-u32 tokens?",
                      out.warnings_);
   require(out.count_ > 0, ErrorKind::data, "'{}': there are no tokens in the data",
-          options.data.front().string());
+          files.front().path.string());
   return out;
 }
 
@@ -114,24 +115,56 @@ void TokenData::add_text(const std::filesystem::path& path, Oddities& oddities) 
   add_segment(text.data(), text.size(), TokenWidth::u8, bytes.size() - text.size());
 }
 
-void TokenData::add_tokens(const std::filesystem::path& path, DataFormat format,
-                           Oddities& oddities) {
-  TokenRuns runs;
-  FileBytes bytes;
-  const std::string name = path.string();
-  if (format == DataFormat::megatron) {
-    const MappedFile index(megatron_index(path));
-    bytes = load(megatron_bin(path));
-    runs = read_megatron_index({index.data(), index.size()}, bytes.size(),
-                               megatron_index(path).string());
-  } else {
-    bytes = load(path);
-    runs = format == DataFormat::llmc      ? read_llmc(bytes, name)
-           : format == DataFormat::raw_u16 ? read_raw(bytes, TokenWidth::u16, name)
-                                           : read_raw(bytes, TokenWidth::u32, name);
-    if (format == DataFormat::raw_u16 && looks_like_raw_u32(bytes)) oddities.wide.push_back(path);
+TokenRuns TokenData::read_own(FileBytes bytes, const std::string& name) {
+  TokenFile file = read_token_file(bytes, name);
+  const TokenFileFacts& facts = file.facts;
+  require(!facts_ ||
+              (facts_->tokenizer_hash == facts.tokenizer_hash && facts_->samples == facts.samples),
+          ErrorKind::data,
+          "'{}' was made with another tokenizer than '{}', or one of the two holds samples of "
+          "instructions; train on files of one kind",
+          name, files_.front().string());
+  for (size_t begin = 0; begin < facts.notes.size();) {
+    const size_t end = std::min(facts.notes.find('\n', begin), facts.notes.size());
+    warnings_.push_back(facts.notes.substr(begin, end - begin));
+    begin = end + 1;
   }
-  if (runs.runs.empty()) oddities.empty.push_back(path);
+  if (!facts_) facts_ = std::move(file.facts);
+  return std::move(file.runs);
+}
+
+TokenRuns TokenData::read_runs(const DataFile& file, FileBytes& bytes, Oddities& oddities) {
+  const std::string name = file.path.string();
+  if (file.format == DataFormat::megatron) {
+    const MappedFile index(megatron_index(file.path));
+    bytes = load(megatron_bin(file.path));
+    return read_megatron_index({index.data(), index.size()}, bytes.size(),
+                               megatron_index(file.path).string());
+  }
+  bytes = load(file.path);
+  switch (file.format) {
+    case DataFormat::tokens:
+      return read_own(bytes, name);
+    case DataFormat::llmc:
+      return read_llmc(bytes, name);
+    case DataFormat::raw_u16:
+      if (looks_like_raw_u32(bytes)) oddities.wide.push_back(file.path);
+      return read_raw(bytes, TokenWidth::u16, name);
+    default:
+      expect(file.format == DataFormat::raw_u32, "a format of tokens");
+      return read_raw(bytes, TokenWidth::u32, name);
+  }
+}
+
+void TokenData::add_tokens(const DataFile& file, Oddities& oddities) {
+  FileBytes bytes;
+  require(files_.empty() || facts_.has_value() == (file.format == DataFormat::tokens),
+          ErrorKind::data,
+          "'{}' and '{}': one of the two does not say which tokenizer made it; train on files of "
+          "one kind",
+          files_.empty() ? "" : files_.front().string(), file.path.string());
+  const TokenRuns runs = read_runs(file, bytes, oddities);
+  if (runs.runs.empty()) oddities.empty.push_back(file.path);
   uint64_t place = 0;
   for (const TokenRun& run : runs.runs) {
     add_segment(bytes.data() + run.offset, run.count, runs.width, place);
@@ -162,17 +195,25 @@ void TokenData::visit(uint64_t first, uint64_t count, Visit&& visit) const {
 }
 
 void TokenData::copy(uint64_t first, uint64_t count, int32_t* out) const {
+  copy_masked(first, count, id_mask(), out);
+}
+
+void TokenData::copy_marked(uint64_t first, uint64_t count, uint32_t* out) const {
+  copy_masked(first, count, UINT32_MAX, reinterpret_cast<int32_t*>(out));
+}
+
+void TokenData::copy_masked(uint64_t first, uint64_t count, uint32_t mask, int32_t* out) const {
   visit(first, count, [&](const Segment& segment, uint64_t skipped, uint64_t taken) {
     const uint8_t* data = segment.data + skipped * static_cast<uint64_t>(segment.width);
     switch (segment.width) {
       case TokenWidth::u8:
-        widen<uint8_t>(data, taken, out);
+        widen<uint8_t>(data, taken, mask, out);
         break;
       case TokenWidth::u16:
-        widen<uint16_t>(data, taken, out);
+        widen<uint16_t>(data, taken, mask, out);
         break;
       case TokenWidth::u32:
-        widen<uint32_t>(data, taken, out);
+        widen<uint32_t>(data, taken, mask, out);
         break;
     }
     out += taken;
@@ -183,7 +224,7 @@ uint32_t TokenData::largest_id(uint64_t first, uint64_t count) const {
   uint32_t most = 0;
   visit(first, count, [&](const Segment& segment, uint64_t skipped, uint64_t taken) {
     const uint8_t* data = segment.data + skipped * static_cast<uint64_t>(segment.width);
-    most = std::max(most, largest(data, taken, segment.width));
+    most = std::max(most, largest(data, taken, segment.width, id_mask()));
   });
   return most;
 }
@@ -199,15 +240,16 @@ void TokenData::check_vocabulary(int64_t vocabulary, uint64_t first, uint64_t co
     for (uint64_t done = 0; done < taken; done += chunk) {
       const uint64_t at = skipped + done, part = std::min(chunk, taken - done);
       const uint8_t* data = segment.data + at * static_cast<uint64_t>(segment.width);
-      if (static_cast<int64_t>(largest(data, part, segment.width)) < vocabulary) continue;
+      if (static_cast<int64_t>(largest(data, part, segment.width, id_mask())) < vocabulary)
+        continue;
       uint64_t i = 0;
-      while (static_cast<int64_t>(one_token(data, i, segment.width)) < vocabulary) ++i;
+      while (static_cast<int64_t>(one_token(data, i, segment.width, id_mask())) < vocabulary) ++i;
       fail(
           ErrorKind::data,
           "'{}': token {} has id {}, but the vocabulary has {}; is it the data for this model, and "
           "is --data-format right?",
-          files_[segment.file].string(), segment.place + at + i, one_token(data, i, segment.width),
-          vocabulary);
+          files_[segment.file].string(), segment.place + at + i,
+          one_token(data, i, segment.width, id_mask()), vocabulary);
     }
   });
 }

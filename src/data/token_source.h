@@ -1,38 +1,47 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
-#include "data/options.h"
+#include "data/data_files.h"
+#include "data/token_file.h"
 #include "data/token_formats.h"
 
 // A corpus as one sequence of tokens over all its files, read where it lies: files are mapped, so
 // a corpus may be larger than memory.
 //
-// Text becomes bytes: a token is a byte value, and token 256 stands between documents, so the
-// vocabulary is 257. A file is a document; empty ones are left out, a UTF-8 byte order mark at its
-// beginning is dropped, everything else (line ends as CR LF, NUL, "<|endoftext|>") stays as it is.
-// Token files are taken as they are, one after the other.
+// Text can be read so as bytes: a token is a byte value, and token 256 stands between documents. A
+// file is a document; empty ones are left out, a UTF-8 byte order mark at its beginning is dropped,
+// everything else (line ends as CR LF, NUL, "<|endoftext|>") stays as it is. For other tokenizers,
+// JSON lines and compressed files a token file is made first. Token files are taken as they are,
+// one after the other.
 namespace rankine {
 
-constexpr int32_t end_of_text_byte_token = 256;
-constexpr int64_t byte_vocabulary = 257;
+// Whether TokenData can read the files as they are, with text as bytes.
+bool readable_as_bytes(const std::vector<DataFile>& files);
 
 class TokenData {
  public:
-  // Error{data} when a file is missing, not supported or damaged, or when nothing is left.
-  static TokenData open(const DataOptions& options);
+  // Token files, or plain text as bytes. Error{data} when a file is damaged, when Rankine's token
+  // files come from different tokenizers, or when nothing is left.
+  static TokenData open(const std::vector<DataFile>& files);
 
   uint64_t count() const { return count_; }  // tokens
+  bool has_samples() const { return facts_ && facts_->samples; }
   bool is_bytes() const { return is_bytes_; }
+  // What the first of Rankine's own token files says of its tokenizer; null without such files.
+  const TokenFileFacts* facts() const { return facts_ ? &*facts_ : nullptr; }
   const std::vector<std::filesystem::path>& files() const { return files_; }
   // What a user may want to look at: NUL bytes in text, empty files, ....
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   // Tokens [first, first + count) of the whole corpus; must lie within it.
   void copy(uint64_t first, uint64_t count, int32_t* out) const;
+  // The same with the marks of samples (token_file.h).
+  void copy_marked(uint64_t first, uint64_t count, uint32_t* out) const;
   // The largest of tokens [first, first + count), by reading them.
   uint32_t largest_id(uint64_t first, uint64_t count) const;
   // Reads tokens [first, first + count) and throws Error{data} with file and position when one is
@@ -54,8 +63,12 @@ class TokenData {
   TokenData() = default;
   FileBytes load(const std::filesystem::path& path);
   void add_text(const std::filesystem::path& path, Oddities& oddities);
-  void add_tokens(const std::filesystem::path& path, DataFormat format, Oddities& oddities);
+  void add_tokens(const DataFile& file, Oddities& oddities);
+  TokenRuns read_runs(const DataFile& file, FileBytes& bytes, Oddities& oddities);
+  TokenRuns read_own(FileBytes bytes, const std::string& name);
   void add_segment(const uint8_t* data, uint64_t count, TokenWidth width, uint64_t place);
+  uint32_t id_mask() const { return has_samples() ? sample_id_mask : UINT32_MAX; }
+  void copy_masked(uint64_t first, uint64_t count, uint32_t mask, int32_t* out) const;
   template <class Visit>
   void visit(uint64_t first, uint64_t count, Visit&& visit) const;
 
@@ -66,6 +79,7 @@ class TokenData {
   std::vector<std::string> warnings_;
   uint64_t count_ = 0;
   bool is_bytes_ = false;
+  std::optional<TokenFileFacts> facts_;
 };
 
 }  // namespace rankine

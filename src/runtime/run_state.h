@@ -13,7 +13,7 @@ struct RunState {
   int64_t tokens = 0;  // valid tokens seen
   Trainer::State trainer;
   ModelConfig model;
-  std::string tokenizer;      // "bytes", or "" for token files of an unknown tokenizer
+  std::string tokenizer;      // TextTokenizer::identity(), or "" when it is not known
   std::string data_identity;  // of the corpus, compared at resume
   std::string configuration;  // TOML of the resolved options
 };

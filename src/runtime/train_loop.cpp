@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
 #include "runtime/process.h"
 
 namespace rankine {
@@ -89,7 +88,7 @@ void TrainLoop::one_step(int64_t step) {
   m.resident_bytes = resident_memory().peak;
   m.ranks = mesh().world->size();
   m.traffic = axis_traffic(mesh()) - before;
-  if (parts_.loader.order().validation_windows() > 0 && due(parts_.options.eval_interval, step))
+  if (parts_.loader.mix().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
   metrics_.write(m);
   log(m);
@@ -128,13 +127,15 @@ double TrainLoop::validate() {
     const int64_t batch = first + data.rank();
     const int64_t begin = batch < parts_.options.eval_batches
                               ? batch * parts_.loader.rows()
-                              : static_cast<int64_t>(parts_.loader.order().validation_windows());
-    const int64_t rows = parts_.loader.fill_validation(begin, ids_.data(), targets_.data());
+                              : static_cast<int64_t>(parts_.loader.mix().validation_windows());
+    parts_.loader.fill_validation(begin, ids_.data(), targets_.data());
     const double loss = parts_.engine.executor().evaluate(std::span(ids_).first(count),
                                                           std::span(targets_).first(count), shape);
     if (!counts) continue;
     sum.add(loss);
-    if (mesh().at(Axis::pipeline) == 0) tokens += rows * shape.tokens;
+    if (mesh().at(Axis::pipeline) == 0)
+      tokens += std::count_if(targets_.begin(), targets_.begin() + shape.rows(),
+                              [](int32_t target) { return target >= 0; });
   }
   ranks
       .all_reduce({sum.parts().data(), DType::i64, Shape{ExactSum::size}}, Reduction::sum,
@@ -151,7 +152,7 @@ void TrainLoop::save() {
   const auto folder = checkpoint_folder(parts_.options.output, state_.step);
   save_checkpoint_together(folder, run_state_text(state_),
                            writes ? tensors.groups() : std::vector<TensorGroup>{},
-                           parts_.engine.executor().ops(), ranks);
+                           parts_.engine.executor().ops(), ranks, parts_.checkpoint_files);
   parts_.engine.store().release_pieces();
   saved_step_ = state_.step;
   if (ranks.rank() == 0) remove_old_checkpoints();

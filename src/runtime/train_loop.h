@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "checkpoint/checkpoint.h"
 #include "data/loader.h"
 #include "runtime/engine.h"
 #include "runtime/metrics.h"
@@ -21,7 +22,8 @@ struct TrainLoopParts {
   const RunOptions& options;  // batch sizes derived, output and metrics filled in
   Log& log;
   const StopSignal& stop;
-  double peak_flops = 0;  // measured, of the run's dtype, by all ranks together
+  double peak_flops = 0;               // measured, of the run's dtype, by all ranks together
+  const ExtraFiles& checkpoint_files;  // that each checkpoint carries
 };
 
 // Steps, log lines, metrics, validations and checkpoints of one run, from `state.step` on. All

@@ -2,10 +2,12 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "data/token_file.h"
 #include "data/token_formats.h"
 
-// Any bytes as a llm.c file and as a Megatron index: either Error{data}, or runs that lie within
-// the file. The first two bytes are the size of the .bin file beside the index.
+// Any bytes as a token file of Rankine's, of llm.c's and as a Megatron index: either Error{data},
+// or runs that lie within the file. The first two bytes are the size of the .bin file beside the
+// index.
 namespace {
 
 template <class Read>
@@ -29,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint64_t bin_bytes = data[0] | static_cast<uint64_t>(data[1]) << 8;
   const rankine::FileBytes file(data + 2, size - 2);
   rankine::looks_like_raw_u32(file);
+  check_runs(file.size(), [&] { return rankine::read_token_file(file, "file").runs; });
   check_runs(file.size(), [&] { return rankine::read_llmc(file, "file"); });
   check_runs(file.size(),
              [&] { return rankine::read_raw(file, rankine::TokenWidth::u32, "file"); });

@@ -1,5 +1,6 @@
 #include "data/tokenizer/bpe_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -16,6 +17,18 @@ int32_t BpeTokenizer::added_id(std::string_view content) const {
   for (const auto& [id, token] : added_)
     if (token.content == content) return id;
   return -1;
+}
+
+int32_t BpeTokenizer::token_id(std::string_view content) const {
+  if (content.empty()) return -1;
+  if (const int32_t added = added_id(content); added >= 0) return added;
+  const auto& tokens = model_->tokens();
+  const auto at = std::find(tokens.begin(), tokens.end(), content);
+  return at == tokens.end() ? -1 : static_cast<int32_t>(at - tokens.begin());
+}
+
+bool BpeTokenizer::can_cut_at_lines() const {
+  return pre_tokenizer_.cuts_before_lines() && normalizer_.keeps_line_ends();
 }
 
 void BpeTokenizer::check_id(int32_t id) const {

@@ -55,6 +55,11 @@ class BpeTokenizer {
   const SpecialIds& special() const { return special_; }
   // The id of an added token by its text, or -1.
   int32_t added_id(std::string_view content) const;
+  // The id of an added token, or of an ordinary one with these bytes, or -1.
+  int32_t token_id(std::string_view content) const;
+  // Whether the ids of a text are those of its parts, one after the other, when it is cut between
+  // an ASCII letter or digit and a line end.
+  bool can_cut_at_lines() const;
   // Of what the file says, whatever its layout and the order of its keys.
   uint64_t hash() const { return hash_; }
   // The text of a tokenizer.json that gives this tokenizer.

@@ -1,5 +1,7 @@
 #include "data/tokenizer/normalizer.h"
 
+#include <algorithm>
+
 #include "data/tokenizer/unicode.h"
 
 namespace rankine {
@@ -50,6 +52,11 @@ void Normalizer::add(const JsonPlace& place) {
         "normalizer '{}' is not understood; NFC, Prepend, Replace and Sequence are", type);
   }
   members.finish();
+}
+
+bool Normalizer::keeps_line_ends() const {
+  return std::all_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.kind == Step::Kind::compose; });
 }
 
 std::string_view Normalizer::apply(const Step& step, std::string_view text, std::string& buffer) {

@@ -16,6 +16,8 @@ class Normalizer {
 
   // Whether nothing ever changes.
   bool empty() const { return steps_.empty(); }
+  // Whether text on both sides of a line end is changed as if the other were not there.
+  bool keeps_line_ends() const;
   // `text` itself or a view of one of the buffers.
   std::string_view apply(std::string_view text, std::string (&buffers)[2]) const;
 

@@ -57,6 +57,15 @@ bool PreTokenizer::adds_text() const {
                      [](const SplitStep& step) { return step.kind >= Kind::prefix_space; });
 }
 
+bool PreTokenizer::cuts_before_lines() const {
+  const auto by_characters = [](const SplitStep& step) {
+    return step.kind == Kind::pattern || step.kind == Kind::digit_runs ||
+           step.kind == Kind::single_digits;
+  };
+  return !steps_.empty() && steps_.front().kind == Kind::pattern &&
+         std::all_of(steps_.begin(), steps_.end(), by_characters);
+}
+
 PreTokenizer::PreTokenizer(const JsonPlace& place) {
   if (!place.value().is_null()) read(place);
 }

@@ -35,6 +35,9 @@ class PreTokenizer {
 
   bool by_bytes() const { return by_bytes_; }  // ByteLevel is among them
   bool adds_text() const;                      // spaces or marks that were not there
+  // Whether every word ends where a letter or digit is followed by a line end, and what stands
+  // before and after has no influence on the words of the other side.
+  bool cuts_before_lines() const;
   void add(SplitStep step) { steps_.push_back(std::move(step)); }
 
   // Calls on_word(word) from left to right; the words are not empty and live until the call ends.

@@ -154,21 +154,13 @@ void BpeTokenizer::read_template(const JsonPlace& place) {
 }
 
 void BpeTokenizer::read_special(std::string_view config, const std::string& file) {
-  const auto id_of = [&](const std::string& content) -> int32_t {
-    if (content.empty()) return -1;
-    const int32_t added = added_id(content);
-    if (added >= 0) return added;
-    const auto& tokens = model_->tokens();
-    const auto at = std::find(tokens.begin(), tokens.end(), content);
-    return at == tokens.end() ? -1 : static_cast<int32_t>(at - tokens.begin());
-  };
   if (!config.empty()) {
     const std::string name = (fs::path(file).parent_path() / "tokenizer_config.json").string();
     const Json parsed = parse_tokenizer_json(config, name);
-    special_ = {.begin = id_of(special_content(parsed, "bos_token")),
-                .end = id_of(special_content(parsed, "eos_token")),
-                .pad = id_of(special_content(parsed, "pad_token")),
-                .unknown = id_of(special_content(parsed, "unk_token"))};
+    special_ = {.begin = token_id(special_content(parsed, "bos_token")),
+                .end = token_id(special_content(parsed, "eos_token")),
+                .pad = token_id(special_content(parsed, "pad_token")),
+                .unknown = token_id(special_content(parsed, "unk_token"))};
     return;
   }
   // Without that file only the names in common use are left to go by.

@@ -22,7 +22,8 @@ Json byte_level(bool add_prefix_space, bool use_regex) {
 }
 
 Json pre_tokenizer(const ByteLevelFile& file) {
-  if (file.pattern == SplitPattern::gpt2) return byte_level(file.add_prefix_space, true);
+  if (file.pattern == SplitPattern::gpt2)
+    return byte_level(file.add_prefix_space, file.splits_words);
   const Json split = {{"type", "Split"},
                       {"pattern", {{"Regex", pattern_regex(file.pattern)}}},
                       {"behavior", "Isolated"},
@@ -104,7 +105,7 @@ std::string tokenizer_json(const ByteLevelFile& file) {
   json["normalizer"] = nullptr;
   json["pre_tokenizer"] = pre_tokenizer(file);
   json["post_processor"] = nullptr;
-  json["decoder"] = byte_level(false, true);
+  json["decoder"] = byte_level(false, file.splits_words);
   json["model"] = model(file);
   return json.dump(1) + "\n";
 }

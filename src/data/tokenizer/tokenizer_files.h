@@ -14,7 +14,8 @@ struct ByteLevelFile {
   std::vector<std::pair<std::string, std::string>> merges;
   SplitPattern pattern = SplitPattern::gpt2;
   bool add_prefix_space = false;
-  std::string end_of_text;  // the special token between documents; "" for none
+  bool splits_words = true;  // by the pattern; else a text is one word
+  std::string end_of_text;   // the special token between documents; "" for none
   int64_t end_of_text_id = -1;
 };
 

@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "data/document_reader.h"
+#include "data/json_lines.h"
 #include "data/token_source.h"
+#include "data/tokenize.h"
 #include "support/errors.h"
 #include "support/golden.h"
 #include "support/temporary_folder.h"
@@ -24,7 +27,7 @@ class GoldenData : public testing::Test {
   }
 
   TokenData open(const std::string& name, DataFormat format = DataFormat::automatic) const {
-    return TokenData::open({.data = {folder_ / name}, .format = format});
+    return TokenData::open({detect_format(folder_ / name, format)});
   }
 
   std::string contents(const std::string& name) const { return read_text(folder_ / name); }
@@ -86,17 +89,70 @@ TEST_F(GoldenData, RefusedFiles) {
   const test::TemporaryFolder folder;
   const auto utf16 = folder.write("utf16.txt", contents("utf16le.jsonl"));
   const std::vector<std::pair<std::filesystem::path, std::string>> cases{
-      {utf16, "UTF-16 text is not supported"},
-      {folder_ / "utf16le.jsonl", "JSON lines"},
-      {folder_ / "ok.jsonl", "JSON lines"},
+      {utf16, "is UTF-16 text, which is not supported"},
+      {folder_ / "utf16le.jsonl", "is UTF-16 text"},
       {folder_ / "empty.txt", "no tokens"},
       {folder_ / "nanogpt-u16.bin", "--data-format raw-u16"},
       {folder_ / "text-zstd.parquet", "Parquet"}};
   for (const auto& [path, reason] : cases) {
-    const Error error = test::error_of([&, name = path] { TokenData::open({.data = {name}}); });
+    const Error error = test::error_of(
+        [&, name = path] { TokenData::open(list_files({name}, DataFormat::automatic)); });
     EXPECT_EQ(error.kind(), ErrorKind::data);
     EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
   }
+}
+
+// The documents of JSON lines as an independent reader gave them.
+TEST_F(GoldenData, JsonLines) {
+  for (const auto& [name, entry] : expected_.items()) {
+    if (!name.ends_with(".jsonl") || !entry.contains("docs")) continue;
+    TextReader reader({detect_format(folder_ / name, DataFormat::automatic)}, {.usual = 64});
+    JsonLines lines;
+    LineCounts counts;
+    std::vector<std::string> documents;
+    for (TextPiece piece; reader.next(piece);)
+      lines.read_field(piece.bytes, "text", counts,
+                       [&](std::string_view text) { documents.emplace_back(text); });
+    ASSERT_EQ(documents.size(), entry.at("docs").size()) << name;
+    for (size_t i = 0; i < documents.size(); ++i) {
+      const nlohmann::json& wanted = entry.at("docs")[i];
+      if (wanted.is_string()) {
+        EXPECT_EQ(documents[i], wanted.get<std::string>()) << name << " document " << i;
+      } else {
+        EXPECT_EQ(documents[i].size(), wanted.at("chars").get<size_t>()) << name;
+      }
+    }
+    const bool damaged = name == "bad-lines.jsonl";
+    EXPECT_EQ(counts.bad, damaged ? 13U : 0U) << name;
+    EXPECT_EQ(counts.blank, damaged ? 2U : name == "only-blank.jsonl" ? 3U : 0U) << name;
+  }
+}
+
+TEST_F(GoldenData, BadLinesAreNamed) {
+  const std::vector<DataFile> files = list_files({folder_ / "bad-lines.jsonl"}, DataFormat::jsonl);
+  const test::TemporaryFolder out;
+  const auto run = [&](double bad_lines) {
+    TokenFileWriter writer(out / "tokens");
+    tokenize({.files = files,
+              .text_field = "text",
+              .bad_lines = bad_lines,
+              .tokenizer = TextTokenizer::bytes(),
+              .end_token = 256},
+             writer, 1, [](const TokenizeProgress&) {});
+  };
+  const std::string refused = test::message_of([&] { run(0.8); });
+  EXPECT_NE(refused.find("13 of 16 JSON lines are bad, more than --bad-lines 0.8 allows"),
+            std::string::npos)
+      << refused;
+  for (const char* part : {"bad-lines.jsonl:2: no JSON", ":3: ", ":4: no \"text\"",
+                           ":5: \"text\" is a number, not a string", ":6: \"text\" is null"})
+    EXPECT_NE(refused.find(part), std::string::npos) << refused;
+  EXPECT_FALSE(std::filesystem::exists(out / "tokens"));
+  run(0.82);
+  const TokenData data = TokenData::open({{out / "tokens", DataFormat::tokens}});
+  EXPECT_EQ(data.facts()->documents, 3U);
+  ASSERT_EQ(data.warnings().size(), 1U);
+  EXPECT_NE(data.warnings()[0].find("13 of 16 JSON lines are bad and left out"), std::string::npos);
 }
 
 }  // namespace

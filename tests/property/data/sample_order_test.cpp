@@ -69,11 +69,8 @@ TEST(Permuted, MixesAllOverTheRange) {
 TEST(SampleOrder, EveryEpochSeesEveryTrainingWindowOnceInAnotherOrder) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const uint64_t windows = 2 + philox({1, 1}, seed)[0] % 300;
-    const SampleOrder order({.tokens = windows * 16 + 1 + seed % 16,
-                             .seq_length = 16,
-                             .global_batch = 1,
-                             .validation_fraction = seed % 3 == 0 ? 0 : 0.1,
-                             .seed = seed});
+    const SampleOrder order(
+        {.windows = windows, .validation_fraction = seed % 3 == 0 ? 0 : 0.1, .seed = seed});
     ASSERT_EQ(order.training_windows() + order.validation_windows(), windows) << "seed " << seed;
     EXPECT_EQ(order.validation_windows() > 0, seed % 3 != 0) << "seed " << seed;
     std::vector<std::vector<uint64_t>> epochs(3);

@@ -1,0 +1,37 @@
+#include "make_tokens.h"
+
+#include "base/text.h"
+#include "comm/processors.h"
+#include "runtime/process.h"
+
+namespace rankine {
+
+TokenFileFacts make_tokens(const TokenizeJob& job, TokenFileWriter& writer, int64_t threads,
+                           Log& log) {
+  constexpr double between_lines = 10;  // seconds
+  uint64_t total = 0;
+  for (const DataFile& file : job.files) total += std::filesystem::file_size(file.path);
+  const int workers =
+      threads > 0 ? static_cast<int>(threads) : static_cast<int>(allowed_processors().size());
+  const double start = monotonic_seconds();
+  TokenFileFacts facts;
+  {
+    Progress progress(log, "tokenize", "bytes", static_cast<double>(total));
+    double reported = 0;
+    facts = tokenize(job, writer, workers, [&](const TokenizeProgress& p) {
+      const double seconds = monotonic_seconds() - start;
+      if (!log.terminal() && seconds < reported + between_lines) return;
+      progress.report(static_cast<double>(p.bytes),
+                      format_count(static_cast<double>(p.tokens)) + " tokens");
+      reported = seconds;
+    });
+  }
+  const double seconds = monotonic_seconds() - start;
+  log_line(log, "tokenized {} into {} tokens of {} documents in {}, {}/s", format_bytes(total),
+           format_count(static_cast<double>(facts.tokens)), facts.documents,
+           format_seconds(seconds),
+           format_bytes(static_cast<uint64_t>(static_cast<double>(total) / seconds)));
+  return facts;
+}
+
+}  // namespace rankine

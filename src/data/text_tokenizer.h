@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/tokenizer/bpe_tokenizer.h"
+
+// The tokenizer of a model or a run: how its text becomes tokens, and the files that say so to
+// other programs. Bytes are a tokenizer like others, with a shorter way to their ids.
+namespace rankine {
+
+class TextTokenizer {
+ public:
+  static TextTokenizer bytes();
+  // "bytes", a tokenizer.json, or a folder with one or with vocab.json and merges.txt.
+  static TextTokenizer open(const std::filesystem::path& name);
+  // Whether the folder has files that open() would read.
+  static bool lies_in(const std::filesystem::path& folder);
+  // From the texts of tokenizer.json and of tokenizer_config.json ("" for none).
+  static TextTokenizer parse(std::string json, std::string config, const std::string& file);
+
+  const BpeTokenizer& bpe() const { return *bpe_; }
+  bool is_bytes() const { return is_bytes_; }
+  int64_t vocabulary() const { return bpe_->vocabulary(); }
+  // "bytes", or 16 hexadecimal digits that change with what the tokenizer does.
+  std::string identity() const;
+  // tokenizer.json, tokenizer_config.json and what else lay beside them, by name.
+  const std::map<std::string, std::string>& files() const { return files_; }
+  // The text of one of them, or "".
+  std::string file(const std::string& name) const;
+  // The token that stands between documents: the one spelled `named`, or the tokenizer's own end
+  // of text. Error{data} when there is none.
+  int32_t end_token(std::string_view named = "") const;
+
+ private:
+  TextTokenizer(BpeTokenizer bpe, std::map<std::string, std::string> files);
+
+  std::shared_ptr<const BpeTokenizer> bpe_;
+  std::map<std::string, std::string> files_;
+  bool is_bytes_ = false;
+};
+
+}  // namespace rankine

@@ -1,0 +1,130 @@
+#include "data/token_file.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::string_view magic = "RKTOKENS";
+constexpr uint64_t header_bytes = 128;
+constexpr uint32_t version = 1;
+constexpr uint32_t samples_flag = 1;
+
+// As it lies in the file, little-endian; unused bytes up to header_bytes are 0.
+struct Header {
+  char magic[8];
+  uint32_t version, width;
+  uint64_t vocabulary, tokenizer_hash, tokens, documents;
+  uint64_t json_bytes, config_bytes, notes_bytes;
+  uint32_t flags, unused;
+  uint64_t tail_hash;  // XXH3 of what follows the tokens
+  uint64_t hash;       // XXH3 of the header up to here
+};
+static_assert(sizeof(Header) == 96 && sizeof(Header) <= header_bytes);
+
+uint64_t hash_of(const Header& header) {
+  return XXH3_64bits(&header, offsetof(Header, hash));
+}
+
+template <class... Args>
+void check(bool ok, std::string_view name, fmt::format_string<Args...> format, Args&&... args) {
+  if (!ok)
+    fail(ErrorKind::data, "'{}': {}", name, fmt::format(format, std::forward<Args>(args)...));
+}
+
+void check_header(const Header& h, uint64_t file_bytes, std::string_view name) {
+  check(h.version == version, name, "version {} of Rankine's token files; this program reads {}",
+        h.version, version);
+  check(hash_of(h) == h.hash, name, "the header's checksum is wrong; the file is damaged");
+  check(h.width == 2 || h.width == 4, name, "tokens of {} bytes; 2 and 4 are supported", h.width);
+  check((h.flags & ~samples_flag) == 0 && (h.flags == 0 || h.width == 4), name,
+        "flags {:#x} with tokens of {} bytes are unknown", h.flags, h.width);
+  check(h.vocabulary > 0 && h.vocabulary <= uint64_t{1} << 30, name,
+        "a vocabulary of {} is not possible", h.vocabulary);
+  // Each size is bounded on its own first, so that the sum cannot overflow.
+  const uint64_t rest = file_bytes - header_bytes;
+  const bool plausible = h.tokens <= rest / h.width && h.json_bytes <= rest &&
+                         h.config_bytes <= rest && h.notes_bytes <= rest;
+  check(plausible && h.tokens * h.width + h.json_bytes + h.config_bytes + h.notes_bytes == rest,
+        name,
+        "the header promises {} tokens of {} bytes and {} + {} + {} bytes of text, but {} bytes "
+        "follow; the file is cut short or damaged",
+        h.tokens, h.width, h.json_bytes, h.config_bytes, h.notes_bytes, rest);
+}
+
+}  // namespace
+
+TokenWidth token_width(int64_t vocabulary, bool samples) {
+  return samples || vocabulary > int64_t{1} << 16 ? TokenWidth::u32 : TokenWidth::u16;
+}
+
+bool looks_like_token_file(FileBytes file) {
+  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+}
+
+TokenFile read_token_file(FileBytes file, std::string_view name) {
+  check(looks_like_token_file(file), name, "no token file of Rankine (it begins with RKTOKENS)");
+  check(file.size() >= header_bytes, name, "{} bytes are less than the header of {}", file.size(),
+        header_bytes);
+  Header h{};
+  std::memcpy(&h, file.data(), sizeof(h));
+  check_header(h, file.size(), name);
+  const uint64_t tail_at = header_bytes + h.tokens * h.width;
+  const FileBytes tail = file.subspan(tail_at);
+  check(XXH3_64bits(tail.data(), tail.size()) == h.tail_hash, name,
+        "the checksum of what follows the tokens is wrong; the file is damaged");
+  const char* text = reinterpret_cast<const char*>(tail.data());
+  TokenFile out;
+  out.facts = {.width = static_cast<TokenWidth>(h.width),
+               .vocabulary = static_cast<int64_t>(h.vocabulary),
+               .tokenizer_hash = h.tokenizer_hash,
+               .tokens = h.tokens,
+               .documents = h.documents,
+               .samples = (h.flags & samples_flag) != 0,
+               .tokenizer_json = {text, h.json_bytes},
+               .tokenizer_config = {text + h.json_bytes, h.config_bytes},
+               .notes = {text + h.json_bytes + h.config_bytes, h.notes_bytes}};
+  out.runs.width = out.facts.width;
+  if (h.tokens > 0) out.runs.runs.push_back({header_bytes, h.tokens});
+  return out;
+}
+
+TokenFileWriter::TokenFileWriter(std::filesystem::path path)
+    : file_(std::move(path), PendingFile::Writers::several), at_(header_bytes) {}
+
+void TokenFileWriter::append(std::string_view bytes) {
+  file_.write(bytes.data(), bytes.size(), at_);
+  at_ += bytes.size();
+}
+
+void TokenFileWriter::finish(const TokenFileFacts& facts) {
+  const auto width = static_cast<uint64_t>(facts.width);
+  expect(at_ == header_bytes + facts.tokens * width, "all tokens were appended");
+  const std::string tail = facts.tokenizer_json + facts.tokenizer_config + facts.notes;
+  append(tail);
+  char bytes[header_bytes] = {};
+  Header h{};
+  std::memcpy(h.magic, magic.data(), magic.size());
+  h.version = version;
+  h.width = static_cast<uint32_t>(width);
+  h.vocabulary = static_cast<uint64_t>(facts.vocabulary);
+  h.tokenizer_hash = facts.tokenizer_hash;
+  h.tokens = facts.tokens;
+  h.documents = facts.documents;
+  h.json_bytes = facts.tokenizer_json.size();
+  h.config_bytes = facts.tokenizer_config.size();
+  h.notes_bytes = facts.notes.size();
+  h.flags = facts.samples ? samples_flag : 0;
+  h.tail_hash = XXH3_64bits(tail.data(), tail.size());
+  h.hash = hash_of(h);
+  std::memcpy(bytes, &h, sizeof(h));
+  file_.write(bytes, header_bytes, 0);
+  file_.commit();
+}
+
+}  // namespace rankine
