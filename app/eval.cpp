@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "command.h"
+#include "data/utf8_text.h"
 #include "eval_documents.h"
 #include "ranks.h"
 #include "runtime/evaluator.h"
@@ -21,8 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct EvalOptions {
   std::string model, tokenizer;
-  std::vector<fs::path> data;
-  DataFormat format = DataFormat::automatic;
+  TextOptions text;
   int64_t context = 0, stride = 0, micro_batch_size = 4, threads = 0;
   fs::path per_document;
   bool json = false;
@@ -39,17 +39,8 @@ OptionTable declare(EvalOptions& o) {
              "FOLDER");
   table.text({"tokenizer"}, &o.tokenizer,
              "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
-  table.paths({"data"}, &o.data,
-              "files, folders and globs: a text file is a document, so is the \"text\" of each "
-              "line of *.jsonl; a token file is one as it is");
-  table.choice({"data-format"}, &o.format,
-               {{"auto", DataFormat::automatic},
-                {"text", DataFormat::text},
-                {"raw-u16", DataFormat::raw_u16},
-                {"raw-u32", DataFormat::raw_u32},
-                {"llmc", DataFormat::llmc},
-                {"megatron", DataFormat::megatron}},
-               "what the files hold; raw token files carry no mark and need this");
+  table.heading("Documents");
+  declare_options(table, o.text);
   table.heading("Evaluation");
   table.integer({"context"}, &o.context,
                 "tokens of a window; 0: the positions the model was made for, at most 1024",
@@ -141,50 +132,52 @@ void print_result(const EvalOptions& o, const std::vector<Scored>& documents, do
 }
 
 // Tokens from text: what a document begins with, then its text.
-class DocumentReader {
+class DocumentEncoder {
  public:
-  DocumentReader(const EvalOptions& o, const ModelSource& source)
-      : vocabulary_(source.config.vocabulary) {
-    try {
-      tokenizer_.emplace(tokenizer_of(source, o.tokenizer));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::usage) throw;
-      fault_ = error.what();
-    }
-    if (tokenizer_) encoder_.emplace(*tokenizer_);
+  // Without a tokenizer there are token files alone; `fault` says why it is missing.
+  DocumentEncoder(const TextTokenizer* tokenizer, std::string fault, int64_t vocabulary)
+      : tokenizer_(tokenizer), fault_(std::move(fault)), vocabulary_(vocabulary) {
+    if (tokenizer_ != nullptr) encoder_.emplace(tokenizer_->bpe());
   }
 
   // The ids of a document and the bytes that they stand for; -1: not known.
-  double read(const EvalDocument& document, std::vector<int32_t>& ids) {
-    if (document.is_tokens) return read_tokens(document, ids);
-    require(tokenizer_.has_value(), ErrorKind::usage, "{}", fault_);
+  double encode(const EvalDocument& document, std::vector<int32_t>& ids) {
+    if (document.is_tokens) return take_tokens(document, ids);
+    require(tokenizer_ != nullptr, ErrorKind::usage, "{}", fault_);
     ids.clear();
-    encoder_->encode(document.text, {.add_special = true}, ids);
-    const SpecialIds& special = tokenizer_->special();
-    TokenIds around;
-    encoder_->encode("", {.add_special = true}, around);
+    encoder_->encode("", {.add_special = true}, ids);
+    const SpecialIds& special = tokenizer_->bpe().special();
     const int32_t first = special.begin >= 0 ? special.begin : special.end;
-    if (around.empty() && first >= 0) ids.insert(ids.begin(), first);
+    const bool begins = !ids.empty();
+    ids.clear();
+    if (!begins && first >= 0) ids.push_back(first);
+    const bool is_bytes = tokenizer_->is_bytes();
+    encoder_->encode(is_bytes ? document.text : valid_utf8(document.text, valid_, replaced_),
+                     {.add_special = true}, ids);
     return static_cast<double>(document.text.size());
   }
 
+  uint64_t replaced() const { return replaced_; }  // ill-formed UTF-8
+
  private:
-  double read_tokens(const EvalDocument& document, std::vector<int32_t>& ids) const {
+  double take_tokens(const EvalDocument& document, std::vector<int32_t>& ids) const {
     ids = document.ids;
     for (size_t i = 0; i < ids.size(); ++i)
       require(ids[i] >= 0 && ids[i] < vocabulary_, ErrorKind::data,
               "'{}': token {} is {}, and the model's vocabulary has {}", document.file.string(), i,
               ids[i], vocabulary_);
-    if (!tokenizer_ || ids.empty()) return -1;
+    if (tokenizer_ == nullptr || ids.empty()) return -1;
     // The first is predicted by nothing.
     return static_cast<double>(
-        tokenizer_->decode(TokenIds(ids.begin() + 1, ids.end()), true).size());
+        tokenizer_->bpe().decode(TokenIds(ids.begin() + 1, ids.end()), true).size());
   }
 
-  int64_t vocabulary_;
-  std::optional<BpeTokenizer> tokenizer_;
-  std::optional<Encoder> encoder_;
+  const TextTokenizer* tokenizer_;
   std::string fault_;
+  int64_t vocabulary_;
+  std::optional<Encoder> encoder_;
+  std::string valid_;
+  uint64_t replaced_ = 0;
 };
 
 Evaluator::Setup evaluator_setup(const EvalOptions& o, const ModelConfig& config) {
@@ -200,20 +193,37 @@ Evaluator::Setup evaluator_setup(const EvalOptions& o, const ModelConfig& config
   return setup;
 }
 
+// The model's tokenizer, or why there is none.
+std::optional<TextTokenizer> find_tokenizer(const EvalOptions& o, const ModelSource& source,
+                                            std::string& fault) {
+  try {
+    return tokenizer_of(source, o.tokenizer);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    fault = error.what();
+    return {};
+  }
+}
+
 // Ranks take documents in turn; afterwards all know all losses.
 std::vector<Scored> score(const EvalOptions& o, const ModelSource& source, Engine& engine,
-                          const Evaluator::Setup& setup, Communicator& ranks) {
+                          const Evaluator::Setup& setup, Communicator& ranks, Log& log) {
+  std::string fault;
+  const std::optional<TextTokenizer> found = find_tokenizer(o, source, fault);
+  const TextTokenizer* const tokenizer = found ? &*found : nullptr;
   Evaluator evaluator(engine, setup);
-  DocumentReader reader(o, source);
+  DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<Scored> documents;
   std::vector<int32_t> ids;
-  for_each_document(o.data, o.format, [&](const EvalDocument& document) {
+  for_each_document(o.text, tokenizer, log, [&](const EvalDocument& document) {
     const auto number = static_cast<int64_t>(documents.size());
     documents.push_back({document.file, document.index, 0});
     if (number % ranks.size() != ranks.rank()) return;
-    documents.back().bytes = reader.read(document, ids);
+    documents.back().bytes = encoder.encode(document, ids);
     evaluator.add(ids);
   });
+  if (encoder.replaced() > 0)
+    warn_line(log, "{} pieces of text are no UTF-8 and were read as U+FFFD", encoder.replaced());
   std::vector<double> figures(3 * documents.size());
   const std::vector<Evaluator::Document>& own = evaluator.finish();
   for (size_t i = 0; i < own.size(); ++i) {
@@ -244,9 +254,9 @@ int run_eval(const Arguments& arguments) {
     fmt::print("{}", help_text(table, "rankine eval", "Measures how well a model predicts texts."));
     return 0;
   }
-  require(
-      !o.model.empty() && !o.data.empty(), ErrorKind::usage, "{} missing",
-      o.data.empty() ? (o.model.empty() ? "--model and --data are" : "--data is") : "--model is");
+  require(!o.model.empty() && !o.text.data.empty(), ErrorKind::usage, "{} missing",
+          o.text.data.empty() ? (o.model.empty() ? "--model and --data are" : "--data is")
+                              : "--model is");
   const ModelSource source = open_model(o.model);
   require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
           "'{}' is a preset, a shape without weights; give the folder of a model", o.model);
@@ -263,7 +273,7 @@ int run_eval(const Arguments& arguments) {
     engine.allocate();
     load_weights_from(source, engine, log);
     const double start = monotonic_seconds();
-    const std::vector<Scored> documents = score(o, source, engine, setup, *mesh.world);
+    const std::vector<Scored> documents = score(o, source, engine, setup, *mesh.world, log);
     if (rank.world.rank() != 0) return 0;
     print_result(o, documents, monotonic_seconds() - start);
     if (!o.per_document.empty()) write_documents(o.per_document, documents);

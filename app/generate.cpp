@@ -64,7 +64,8 @@ class Writer {
       for (uint64_t sample = 0; sample < static_cast<uint64_t>(o.samples); ++sample) {
         requests_.push_back({prompt.ids, o.max_tokens, sample});
         Text& text = texts_.emplace_back(Text{{.prompt = prompt, .sample = sample}, {}, false});
-        if (tools.tokenizer) text.stream.emplace(*tools.tokenizer, tools.stops, prompt.ids);
+        if (tools.tokenizer != nullptr)
+          text.stream.emplace(*tools.tokenizer, tools.stops, prompt.ids);
       }
   }
 
@@ -139,17 +140,19 @@ TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
                     const std::vector<Prompt>& prompts) {
   TextTools tools;
   tools.stops = o.stops;
-  if (o.prompt_ids.empty() || !o.tokenizer.empty())
-    tools.tokenizer = tokenizer_of(source, o.tokenizer);
-  require(tools.tokenizer || o.stops.empty(), ErrorKind::usage,
+  if (o.prompt_ids.empty() || !o.tokenizer.empty()) {
+    tools.text = tokenizer_of(source, o.tokenizer);
+    tools.tokenizer = &tools.text->bpe();  // which copies share
+  }
+  require(tools.tokenizer != nullptr || o.stops.empty(), ErrorKind::usage,
           "--stop wants text, and --prompt-ids without --tokenizer gives none");
-  tools.end_tokens = end_tokens_of(source, tools.tokenizer ? &*tools.tokenizer : nullptr);
+  tools.end_tokens = end_tokens_of(source, tools.tokenizer);
   const bool chats =
       o.chat || std::ranges::any_of(prompts, [](const Prompt& p) { return !p.messages.empty(); });
   require(chats || (o.system.empty() && o.chat_template.empty()), ErrorKind::usage,
           "--system and --chat-template are for conversations; give --chat too");
   if (!chats) return tools;
-  tools.chat = chat_template_of(source, o.tokenizer, o.chat_template);
+  tools.chat = chat_template_of(*tools.text, o.chat_template);
   if (!tools.chat->stop_text().empty()) tools.stops.push_back(tools.chat->stop_text());
   const int32_t end = tools.tokenizer->added_id(tools.chat->end_of_reply());
   if (end >= 0) tools.end_tokens.push_back(end);
@@ -227,7 +230,8 @@ int run_generate(const Arguments& arguments) {
   load_weights_from(source, engine, log);
   log_memory(log, engine);
   Generator generator(engine, o.sampler, tools.end_tokens);
-  if (tools.tokenizer) generator.forbid(ids_without_token(source.config, *tools.tokenizer));
+  if (tools.tokenizer != nullptr)
+    generator.forbid(ids_without_token(source.config, *tools.tokenizer));
   if (interactive) {
     converse(o, tools, generator, positions, log);
     return 0;

@@ -25,7 +25,8 @@ struct GenerateOptions {
 
 // What turns texts into tokens and back; without a tokenizer there are only ids.
 struct TextTools {
-  std::optional<BpeTokenizer> tokenizer;
+  std::optional<TextTokenizer> text;
+  const BpeTokenizer* tokenizer = nullptr;  // its
   std::optional<ChatTemplate> chat;
   std::vector<std::string> stops;  // the user's, and the template's
   std::vector<int32_t> end_tokens;

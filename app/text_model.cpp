@@ -4,34 +4,18 @@
 
 #include "base/file.h"
 #include "checkpoint/json.h"
-#include "data/byte_tokenizer.h"
 
 namespace rankine {
-namespace {
 
 namespace fs = std::filesystem;
 
-// Where the tokenizer's files are; empty for bytes.
-fs::path place_of_tokenizer(const ModelSource& source, const std::string& wanted) {
-  if (wanted == "bytes" || (wanted.empty() && source.tokenizer == "bytes")) return {};
-  if (!wanted.empty()) return wanted;
-  std::error_code code;
-  for (const char* file : {"tokenizer.json", "vocab.json"})
-    if (fs::exists(source.folder / file, code)) return source.folder;
-  fail(ErrorKind::usage,
-       "'{}' has no tokenizer.json; name its tokenizer with --tokenizer (a tokenizer.json, a "
-       "folder with one, or bytes)",
-       source.folder.string());
-}
-
-}  // namespace
-
-BpeTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted) {
-  const fs::path place = place_of_tokenizer(source, wanted);
-  BpeTokenizer tokenizer = place.empty()
-                               ? BpeTokenizer::parse(byte_tokenizer_json(), "the byte tokenizer",
-                                                     byte_tokenizer_config_json())
-                               : BpeTokenizer::open(place);
+TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted) {
+  require(!wanted.empty() || source.text_tokenizer != nullptr, ErrorKind::usage,
+          "'{}' has no tokenizer that is understood{}; name one with --tokenizer: bytes, a "
+          "tokenizer.json or a folder with one",
+          source.folder.string(),
+          source.tokenizer_fault.empty() ? "" : " (" + source.tokenizer_fault + ")");
+  TextTokenizer tokenizer = wanted.empty() ? *source.text_tokenizer : TextTokenizer::open(wanted);
   require(
       tokenizer.vocabulary() <= source.config.vocabulary, ErrorKind::data,
       "the tokenizer has ids up to {} and the model a vocabulary of {}: they do not go together",
@@ -39,12 +23,9 @@ BpeTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted) 
   return tokenizer;
 }
 
-ChatTemplate chat_template_of(const ModelSource& source, const std::string& wanted,
-                              const std::string& name) {
-  const fs::path place = place_of_tokenizer(source, wanted);
-  if (place.empty()) return ChatTemplate::parse(byte_tokenizer_config_json(), "", "bytes", name);
-  std::error_code code;
-  return ChatTemplate::open(fs::is_directory(place, code) ? place : place.parent_path(), name);
+ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name) {
+  return ChatTemplate::parse(tokenizer.file("tokenizer_config.json"),
+                             tokenizer.file("chat_template.jinja"), "the tokenizer", name);
 }
 
 std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer* tokenizer) {

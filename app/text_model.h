@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "data/chat_template.h"
-#include "data/tokenizer/bpe_tokenizer.h"
 #include "model_source.h"
 
 namespace rankine {
@@ -11,10 +10,9 @@ namespace rankine {
 // The tokenizer that goes with a model. `wanted` overrides it: "bytes", a tokenizer.json or a
 // folder with one. Error{usage} when the model has none, {data} when it has more tokens than the
 // model.
-BpeTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted);
-// The chat template beside that tokenizer, or the named one.
-ChatTemplate chat_template_of(const ModelSource& source, const std::string& wanted,
-                              const std::string& name);
+TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted);
+// The chat template beside a tokenizer, or the named one.
+ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name);
 
 // The tokens that end a text, by config.json, generation_config.json and, where not null, the
 // tokenizer.
