@@ -135,6 +135,8 @@ TEST_F(Offloading, WrongRequestsAreRefused) {
       {{"--delayed-update", "2"}, "--offload-optimizer host or disk"},
       {{"--delayed-update", "2", "--offload-parameters", "host"}, "needs --offload-optimizer"},
       {{"--recompute-layers", "1"}, "--recompute"},
+      {{"--gather-window", "3"}, "--zero 3 or --offload-parameters"},
+      {{"--offload-prefetch", "2", "--offload-optimizer", "host"}, "--offload-parameters or"},
       {{"--offload-optimizer", "tape"}, "tape"}};
   for (const auto& [more, says] : refusals) {
     auto words = train({"--output", at("refused"), "--steps", "1"});
