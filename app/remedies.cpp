@@ -10,7 +10,8 @@ ExecutorSetup training_setup(const TrainOptions& o, int64_t micro_batch, DType d
   return {.shape = {micro_batch, o.run.seq_length},
           .compute = dtype,
           .purpose = Purpose::training,
-          .positions = o.run.seq_length};
+          .positions = o.run.seq_length,
+          .document_mask = o.data.document_mask};
 }
 
 LayoutRequest layout_request(const TrainOptions& o, const ModelConfig& config,

@@ -194,7 +194,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
     require_memory(engine.plan(), limits, remedies(*ops, {o, config, dtype, limits, mesh.shape}));
   const TrainingData data = open_data(o, found, tokenizer, rank, ranks, log);
   for (const Corpus& corpus : data.corpora) corpus.data().check_vocabulary(config.vocabulary);
-  const Loader loader(data.corpora, data.mix, batch);
+  const Loader loader(data.corpora, data.mix, batch, o.data.document_mask);
 
   o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";

@@ -169,7 +169,10 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
   double sum = 0;
   for (const double weight : source.weights) sum += weight;
   for (size_t i = 0; i < readable.size(); ++i) {
-    corpora.emplace_back(TokenData::open(readable[i]), static_cast<uint64_t>(o.run.seq_length));
+    corpora.emplace_back(TokenData::open(readable[i]), static_cast<uint64_t>(o.run.seq_length),
+                         o.data.document_mask && tokenizer && !source.holds_text()
+                             ? tokenizer->end_token(o.data.end_token)
+                             : -1);
     orders.push_back(order_of(o, corpora.back(), source.weights[i] / sum, i));
   }
   TrainingData out{std::move(corpora), SampleMix(std::move(orders), source.weights)};

@@ -7,8 +7,10 @@
 
 namespace rankine {
 
-Corpus::Corpus(TokenData data, uint64_t seq_length)
-    : data_(std::move(data)), seq_length_(seq_length) {
+Corpus::Corpus(TokenData data, uint64_t seq_length, int32_t end_token)
+    : data_(std::move(data)),
+      end_token_(data_.end_token() >= 0 ? data_.end_token() : end_token),
+      seq_length_(seq_length) {
   expect(seq_length > 0, "a sequence length");
   if (data_.has_samples())
     pack_samples();
@@ -46,31 +48,43 @@ void Corpus::pack_samples() {
   first_tokens_.push_back(data_.count());
 }
 
-void Corpus::fill(uint64_t window, int32_t* inputs, int32_t* targets) const {
+void Corpus::fill(uint64_t window, const WindowRow& row) const {
   expect(window < windows_, "a window of the corpus");
-  if (data_.has_samples()) return fill_samples(window, inputs, targets);
-  data_.copy(window * seq_length_, seq_length_, inputs);
-  data_.copy(window * seq_length_ + 1, seq_length_, targets);
+  if (data_.has_samples()) return fill_samples(window, row);
+  data_.copy(window * seq_length_, seq_length_, row.inputs);
+  data_.copy(window * seq_length_ + 1, seq_length_, row.targets);
+  if (row.first_keys == nullptr) return;
+  int32_t first = 0;
+  for (uint64_t i = 0; i < seq_length_; ++i) {
+    row.first_keys[i] = first;
+    if (row.inputs[i] == end_token_) first = static_cast<int32_t>(i) + 1;
+  }
 }
 
-void Corpus::fill_samples(uint64_t window, int32_t* inputs, int32_t* targets) const {
-  const uint64_t first = first_tokens_[window], end = first_tokens_[window + 1];
+void Corpus::fill_samples(uint64_t window, const WindowRow& row) const {
+  const uint64_t end = first_tokens_[window + 1];
   uint64_t place = 0;
   uint32_t token = 0;
-  data_.copy_marked(first, 1, &token);
-  for (uint64_t at = first + 1; at < end; ++at) {
+  int32_t first = 0;
+  data_.copy_marked(first_tokens_[window], 1, &token);
+  const auto put = [&](int32_t input, int32_t target) {
+    row.inputs[place] = input;
+    row.targets[place] = target;
+    if (row.first_keys != nullptr) row.first_keys[place] = first;
+    ++place;
+  };
+  for (uint64_t at = first_tokens_[window] + 1; at < end; ++at) {
     uint32_t next = 0;
     data_.copy_marked(at, 1, &next);
-    if ((next & sample_begin) == 0 && place < seq_length_) {
-      inputs[place] = static_cast<int32_t>(token & sample_id_mask);
-      targets[place] =
-          (next & sample_target) != 0 ? static_cast<int32_t>(next & sample_id_mask) : -1;
-      ++place;
-    }
+    if ((next & sample_begin) != 0)
+      first = static_cast<int32_t>(place);
+    else if (place < seq_length_)
+      put(static_cast<int32_t>(token & sample_id_mask),
+          (next & sample_target) != 0 ? static_cast<int32_t>(next & sample_id_mask) : -1);
     token = next;
   }
-  std::fill(inputs + place, inputs + seq_length_, 0);
-  std::fill(targets + place, targets + seq_length_, -1);
+  first = static_cast<int32_t>(place);
+  while (place < seq_length_) put(0, -1);
 }
 
 }  // namespace rankine

@@ -11,24 +11,37 @@
 // longer one is cut, and only the tokens that are to be learned are targets.
 namespace rankine {
 
+// Where the tokens of a window go, seq_length of each: what the model reads; the next-token
+// targets, -1 where there is nothing to learn; and, unless null, the first token of each token's
+// document within the window.
+struct WindowRow {
+  int32_t *inputs = nullptr, *targets = nullptr, *first_keys = nullptr;
+
+  WindowRow from(int64_t token) const {
+    return {inputs + token, targets + token, first_keys == nullptr ? nullptr : first_keys + token};
+  }
+};
+
 class Corpus {
  public:
+  // `end_token`: what ends a document where the data do not say it, -1 when nothing does.
   // Error{data} when there is less than one window.
-  Corpus(TokenData data, uint64_t seq_length);
+  Corpus(TokenData data, uint64_t seq_length, int32_t end_token = -1);
 
   uint64_t windows() const { return windows_; }
   uint64_t seq_length() const { return seq_length_; }
   uint64_t cut_samples() const { return cut_samples_; }
   const TokenData& data() const { return data_; }
 
-  // The next-token targets of a window; -1 where there is nothing to learn.
-  void fill(uint64_t window, int32_t* inputs, int32_t* targets) const;
+  bool knows_documents() const { return data_.has_samples() || end_token_ >= 0; }
+  void fill(uint64_t window, const WindowRow& row) const;
 
  private:
   void pack_samples();
-  void fill_samples(uint64_t window, int32_t* inputs, int32_t* targets) const;
+  void fill_samples(uint64_t window, const WindowRow& row) const;
 
   TokenData data_;
+  int32_t end_token_;
   uint64_t seq_length_, windows_ = 0, cut_samples_ = 0;
   std::vector<uint64_t> first_tokens_;  // of the windows of samples, and the end of the last
 };

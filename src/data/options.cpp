@@ -63,6 +63,8 @@ void declare_options(OptionTable& table, DataOptions& options) {
   table.path({"data-cache"}, &options.cache,
              "folder of the token files that are made from text; empty: token-cache beside the "
              "run's folder");
+  table.flag({"document-mask", "reset-attention-mask"}, &options.document_mask,
+             "attention sees nothing of earlier documents in the same sequence");
   table.real({"validation-fraction"}, &options.validation_fraction,
              "part of the data, its end, kept for validation; 0 keeps none",
              {.least = 0, .most = 0.5});

@@ -39,6 +39,7 @@ struct DataOptions {
   std::string end_token;              // between documents; "": the tokenizer's own
   std::string weights;                // "0.7,0.3", one for each path; "": one corpus of all paths
   std::filesystem::path cache;        // folder of token files made from text; "": beside the run
+  bool document_mask = false;         // attention stays within documents
   double validation_fraction = 0.01;  // of the windows, the last ones; 0: none
 };
 

@@ -21,7 +21,8 @@ struct Header {
   uint32_t version, width;
   uint64_t vocabulary, tokenizer_hash, tokens, documents;
   uint64_t json_bytes, config_bytes, notes_bytes;
-  uint32_t flags, unused;
+  uint32_t flags;
+  int32_t end_token;
   uint64_t tail_hash;  // XXH3 of what follows the tokens
   uint64_t hash;       // XXH3 of the header up to here
 };
@@ -85,6 +86,7 @@ TokenFile read_token_file(FileBytes file, std::string_view name) {
                .tokenizer_hash = h.tokenizer_hash,
                .tokens = h.tokens,
                .documents = h.documents,
+               .end_token = h.end_token,
                .samples = (h.flags & samples_flag) != 0,
                .tokenizer_json = {text, h.json_bytes},
                .tokenizer_config = {text + h.json_bytes, h.config_bytes},
@@ -119,6 +121,7 @@ void TokenFileWriter::finish(const TokenFileFacts& facts) {
   h.json_bytes = facts.tokenizer_json.size();
   h.config_bytes = facts.tokenizer_config.size();
   h.notes_bytes = facts.notes.size();
+  h.end_token = facts.end_token;
   h.flags = facts.samples ? samples_flag : 0;
   h.tail_hash = XXH3_64bits(tail.data(), tail.size());
   h.hash = hash_of(h);

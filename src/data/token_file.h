@@ -18,7 +18,8 @@ struct TokenFileFacts {
   int64_t vocabulary = 0;
   uint64_t tokenizer_hash = 0;
   uint64_t tokens = 0, documents = 0;
-  bool samples = false;  // tokens carry the marks below; u32
+  int32_t end_token = -1;  // behind each document; -1: another one, or of samples
+  bool samples = false;    // tokens carry the marks below; u32
   std::string tokenizer_json, tokenizer_config;
   std::string notes;  // what its maker had to say of the documents, a line each
 };

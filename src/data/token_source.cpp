@@ -87,6 +87,11 @@ TokenData TokenData::open(const std::vector<DataFile>& files) {
   return out;
 }
 
+int32_t TokenData::end_token() const {
+  if (is_bytes_) return end_of_text_byte_token;
+  return facts_ ? facts_->end_token : -1;
+}
+
 FileBytes TokenData::load(const std::filesystem::path& path) {
   files_.push_back(path);
   const File file = File::open_read(path);

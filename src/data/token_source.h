@@ -31,6 +31,7 @@ class TokenData {
 
   uint64_t count() const { return count_; }  // tokens
   bool has_samples() const { return facts_ && facts_->samples; }
+  int32_t end_token() const;  // behind or between documents, -1 when it is not known
   bool is_bytes() const { return is_bytes_; }
   // What the first of Rankine's own token files says of its tokenizer; null without such files.
   const TokenFileFacts* facts() const { return facts_ ? &*facts_ : nullptr; }

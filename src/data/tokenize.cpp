@@ -160,6 +160,7 @@ TokenFileFacts tokenize(const TokenizeJob& job, TokenFileWriter& output, int thr
                        .tokenizer_hash = job.tokenizer.bpe().hash(),
                        .tokens = progress.tokens,
                        .documents = progress.documents,
+                       .end_token = job.makes_samples() ? -1 : job.end_token,
                        .samples = job.makes_samples(),
                        .tokenizer_json = job.tokenizer.file("tokenizer.json"),
                        .tokenizer_config = job.tokenizer.file("tokenizer_config.json"),

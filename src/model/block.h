@@ -62,6 +62,7 @@ struct BlockRun {
   std::span<const Tensor> saved, pending, scratch;  // saved: with what is recomputed
   TensorRegion region = {};
   Tensor ids, targets;                    // i32 [R]; targets < 0 are ignored
+  Tensor first_keys;                      // i32 [R], AttentionShape's; empty: no document mask
   Tensor rope_table;                      // f32 [P, D]
   Tensor loss;                            // f64 [1], the head adds the sum of its token losses
   float gradient_scale = 0;               // 1 / global number of valid tokens, times the loss scale

@@ -121,7 +121,7 @@ Tensor Layer::attention_input(const BlockRun& run, const Tensor& buffer) const {
 }
 
 void Layer::attend(const BlockRun& run, const Tensor& ready_qkv) const {
-  const AttentionShape shape = attention_shape(run.shape);
+  const AttentionShape shape = masked_shape(run);
   const Tensor out = rows_of(run, run.saved[attended], query_width());
   if (run.caches.empty()) return run.ops.attention(shape, ready_qkv, out, lse_of(run));
   const AttentionShape one = attention_shape({1, run.shape.tokens});

@@ -51,6 +51,11 @@ class Layer final : public Block {
     return {shape.batch, shape.tokens,     heads(),
             kv_heads(),  config_.head_dim, config_.layer_window(layer_)};
   }
+  AttentionShape masked_shape(const BlockRun& run) const {
+    AttentionShape shape = attention_shape(run.shape);
+    shape.first_keys = run.first_keys;
+    return shape;
+  }
   static Tensor at(std::span<const Tensor> tensors, int index) {
     return index < 0 ? Tensor{} : tensors[static_cast<size_t>(index)];
   }

@@ -60,7 +60,7 @@ void Layer::attention_heads_grad(const BlockRun& run, const Tensor& dattn, const
   Ops& ops = run.ops;
   const Tensor raw = rows_of(run, run.saved[qkv], qkv_width());
   const Tensor read = config_.qk_norm ? attention_input(run, run.scratch[ready_again]) : raw;
-  const AttentionShape shape = attention_shape(run.shape);
+  const AttentionShape shape = masked_shape(run);
   ops.attention_grad(shape, read, rows_of(run, run.saved[attended], query_width()), dattn,
                      lse_of(run), dq);
   if (config_.position == PositionKind::rope)

@@ -28,6 +28,9 @@ enum class ActivationKind : uint8_t { gelu_exact, gelu_tanh, swiglu };
 struct AttentionShape {
   int64_t batch = 1, tokens = 1, heads = 1, kv_heads = 1, head_dim = 64;
   int64_t window = 0;  // 0: all earlier keys; w: key j is seen by query i iff i - w < j <= i
+  // i32 [B, T]: the first token of each token's document, before which it sees no key; empty: a
+  // sequence is one document.
+  Tensor first_keys = {};
   int64_t rows() const { return batch * tokens; }
   int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };

@@ -53,6 +53,7 @@ BlockRun Executor::start(MicroShape shape, int micro) const {
           .region = region_,
           .ids = takes(false) ? ids_.range(first, shape.rows()) : Tensor{},
           .targets = takes(true) ? targets_.range(first, shape.rows()) : Tensor{},
+          .first_keys = setup_.document_mask ? first_keys_.range(first, shape.rows()) : Tensor{},
           .rope_table = rope_,
           .loss = loss_sums_.range(micro, 1)};
 }
@@ -187,6 +188,7 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
   ops_.fill(loss_sums_, 0);
   if (takes(false)) ops_.upload(inputs.ids.data(), ids_);
   if (takes(true)) ops_.upload(inputs.targets.data(), targets_);
+  if (setup_.document_mask) ops_.upload(inputs.first_keys.data(), first_keys_);
   backward_before_.assign(backward_before_.size(), false);
   next_gradient_ = next_gather_ = 0;
   for (size_t i = 0; i < plan_.program.size(); ++i) {
@@ -249,10 +251,11 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
 }
 
 double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets,
-                          MicroShape shape) {
+                          MicroShape shape, std::span<const int32_t> first_keys) {
   const BlockRun begin = start(shape, 0);
   if (takes(false)) ops_.upload(ids.data(), begin.ids);
   if (takes(true)) ops_.upload(targets.data(), begin.targets);
+  if (setup_.document_mask) ops_.upload(first_keys.data(), begin.first_keys);
   ops_.fill(loss_sums_, 0);
   next_gather_ = 0;
   for (size_t i = 0; i < plan_.evaluation.size(); ++i) {

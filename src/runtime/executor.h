@@ -16,8 +16,9 @@ struct ExecutorSetup {
   MicroShape shape;  // largest micro-batch
   DType compute = DType::f32;
   Purpose purpose = Purpose::training;
-  int64_t positions = 0;  // of the rotary table and the key/value caches
-  int64_t sequences = 0;  // inference with key/value caches for as many; 0: without
+  int64_t positions = 0;       // of the rotary table and the key/value caches
+  int64_t sequences = 0;       // inference with key/value caches for as many; 0: without
+  bool document_mask = false;  // attention stays within documents
 };
 
 // A sequence that continues what is in the caches.
@@ -37,8 +38,9 @@ struct ExecutorRanks {
 // What a step program works on, besides memory: all micro-batches of this rank, one behind another.
 // Micro-batch m is number m * data ranks + data rank of the step.
 struct StepInputs {
-  std::span<const int32_t> ids, targets;  // [micros * B * T]; targets < 0 are ignored
-  double gradient_scale = 1;              // loss scale / global number of valid tokens
+  std::span<const int32_t> ids, targets;     // [micros * B * T]; targets < 0 are ignored
+  std::span<const int32_t> first_keys = {};  // likewise, AttentionShape's; with a document mask
+  double gradient_scale = 1;                 // loss scale / global number of valid tokens
   uint64_t seed = 0, step = 0;
 };
 
@@ -62,7 +64,8 @@ class Executor {
   void run(const StepInputs& inputs, const std::function<void()>& update);
   // Likewise the summed loss of one micro-batch without gradients or dropout. All ranks call it
   // together.
-  double evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets, MicroShape shape);
+  double evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets, MicroShape shape,
+                  std::span<const int32_t> first_keys = {});
   // The losses of the first tokens of the micro-batch evaluated last, on a rank with the head.
   void token_losses(std::span<float> losses);
   // Inference: runs B sequences of T new tokens, each behind what its caches hold, or without
@@ -131,7 +134,7 @@ class Executor {
   std::vector<BlockBuffers> buffers_;
   std::vector<KvCache> caches_;       // [layer][slot]
   std::vector<KvCache> used_caches_;  // of the current call and block
-  Tensor ids_, targets_, rope_, loss_sums_, exact_;
+  Tensor ids_, targets_, first_keys_, rope_, loss_sums_, exact_;
   std::vector<bool> backward_before_;           // per block, in this step
   std::vector<double> losses_;                  // per micro-batch
   std::vector<Work> works_;                     // per action: its transfer

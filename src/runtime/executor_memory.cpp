@@ -82,6 +82,7 @@ void Executor::add_to(MemoryPlan& plan) const {
   const auto rows = static_cast<uint64_t>(setup_.shape.rows() * micros_);
   if (takes(false)) plan.add({"ids", "tokens", rows * 4});
   if (takes(true)) plan.add({"targets", "tokens", rows * 4});
+  if (setup_.document_mask) plan.add({"documents", "tokens", rows * 4});
   plan.add({"losses", "sums", 8 * losses_.size()});
   plan.add({"exact sum", "sums", 8 * ExactSum::size});
   if (model_.config.position == PositionKind::rope)
@@ -117,6 +118,7 @@ void Executor::bind(Arena& arena, Arena& host) {
   const Shape rows{setup_.shape.rows() * micros_};
   if (takes(false)) ids_ = arena.take("ids", DType::i32, rows);
   if (takes(true)) targets_ = arena.take("targets", DType::i32, rows);
+  if (setup_.document_mask) first_keys_ = arena.take("documents", DType::i32, rows);
   loss_sums_ = arena.take("losses", DType::f64, Shape{static_cast<int64_t>(losses_.size())});
   exact_ = arena.take("exact sum", DType::i64, Shape{ExactSum::size});
   ops_.set_workspace(take_bytes(arena, "workspace", workspace_bytes()));

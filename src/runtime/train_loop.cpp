@@ -54,6 +54,12 @@ TrainLoop::TrainLoop(TrainLoopParts parts, RunState state)
                                           parts_.loader.seq_length());
   ids_.resize(tokens);
   targets_.resize(tokens);
+  if (parts_.loader.masks_documents()) first_keys_.resize(tokens);
+}
+
+WindowRow TrainLoop::rows_from(int64_t token) {
+  return {ids_.data() + token, targets_.data() + token,
+          first_keys_.empty() ? nullptr : first_keys_.data() + token};
 }
 
 bool TrainLoop::due(int64_t interval, int64_t step) const {
@@ -84,10 +90,9 @@ void TrainLoop::one_step(int64_t step) {
   const AxisTraffic before = axis_traffic(mesh());
   const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
   for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
-    parts_.loader.fill(step - 1, micro, ids_.data() + micro * micro_tokens,
-                       targets_.data() + micro * micro_tokens);
+    parts_.loader.fill(step - 1, micro, rows_from(micro * micro_tokens));
   StepMetrics m;
-  m.report = parts_.trainer.step(step, ids_, targets_);
+  m.report = parts_.trainer.step(step, ids_, targets_, first_keys_);
   m.seconds = monotonic_seconds() - start;
   seconds_ += m.seconds;
   state_.step = step;
@@ -142,9 +147,9 @@ double TrainLoop::validate() {
     const int64_t begin = batch < parts_.options.eval_batches
                               ? batch * parts_.loader.rows()
                               : static_cast<int64_t>(parts_.loader.mix().validation_windows());
-    parts_.loader.fill_validation(begin, ids_.data(), targets_.data());
-    const double loss = parts_.engine.executor().evaluate(std::span(ids_).first(count),
-                                                          std::span(targets_).first(count), shape);
+    parts_.loader.fill_validation(begin, rows_from(0));
+    const double loss = parts_.engine.executor().evaluate(
+        std::span(ids_).first(count), std::span(targets_).first(count), shape, first_keys_);
     if (!counts) continue;
     sum.add(loss);
     if (mesh().at(Axis::pipeline) == 0)

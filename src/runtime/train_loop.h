@@ -46,12 +46,13 @@ class TrainLoop {
   int agreed_signal();
   void remove_old_checkpoints() const;
   void log(const StepMetrics& metrics);
+  WindowRow rows_from(int64_t token);  // of the buffers
   bool due(int64_t interval, int64_t step) const;
 
   TrainLoopParts parts_;
   RunState state_;
   MetricsFile metrics_;
-  std::vector<int32_t> ids_, targets_;
+  std::vector<int32_t> ids_, targets_, first_keys_;  // the last with a document mask only
   int64_t saved_step_, first_step_;
   double seconds_ = 0;  // in steps of this process
 };

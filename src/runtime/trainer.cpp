@@ -18,8 +18,9 @@ void Trainer::restore(const State& state) {
 }
 
 StepReport Trainer::step(int64_t step, std::span<const int32_t> ids,
-                         std::span<const int32_t> targets) {
-  return this->step(step, learning_rate(setup_.optimizer, step, setup_.steps), ids, targets);
+                         std::span<const int32_t> targets, std::span<const int32_t> first_keys) {
+  return this->step(step, learning_rate(setup_.optimizer, step, setup_.steps), ids, targets,
+                    first_keys);
 }
 
 void Trainer::add_over_ranks(std::span<int64_t> parts, std::string_view tag) {
@@ -30,7 +31,7 @@ void Trainer::add_over_ranks(std::span<int64_t> parts, std::string_view tag) {
 }
 
 StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
-                         std::span<const int32_t> targets) {
+                         std::span<const int32_t> targets, std::span<const int32_t> first_keys) {
   store_.release_pieces();
   StepReport report{.step = step, .lr = lr, .loss_scale = scale_.scale()};
   const bool first_of_tensor = mesh_.at(Axis::tensor) == 0;
@@ -40,6 +41,7 @@ StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
   const double tokens = static_cast<double>(std::max<int64_t>(1, report.tokens));
   const StepInputs inputs{.ids = ids,
                           .targets = targets,
+                          .first_keys = first_keys,
                           .gradient_scale = report.loss_scale / tokens,
                           .seed = setup_.seed,
                           .step = static_cast<uint64_t>(step)};

@@ -33,10 +33,12 @@ class Trainer {
 
   // Steps count from 1; ids and targets hold all micro-batches of this rank, one behind another.
   // The report is the same on all ranks. Allocates nothing on one rank.
-  StepReport step(int64_t step, std::span<const int32_t> ids, std::span<const int32_t> targets);
+  // `first_keys` likewise, with a document mask.
+  StepReport step(int64_t step, std::span<const int32_t> ids, std::span<const int32_t> targets,
+                  std::span<const int32_t> first_keys = {});
   // The same with a learning rate of the caller's.
   StepReport step(int64_t step, double lr, std::span<const int32_t> ids,
-                  std::span<const int32_t> targets);
+                  std::span<const int32_t> targets, std::span<const int32_t> first_keys = {});
 
   struct State {
     int64_t updates = 0;  // optimizer steps really made

@@ -24,6 +24,10 @@ AttentionCall call_of(const AttentionShape& shape, int threads) {
   call.head_dim = shape.head_dim;
   call.window = shape.window;
   call.threads = threads;
+  if (!shape.first_keys.empty()) {
+    expect_rows(shape.first_keys, shape.rows(), 1, DType::i32);
+    call.first_keys = static_cast<const int32_t*>(shape.first_keys.data);
+  }
   return call;
 }
 

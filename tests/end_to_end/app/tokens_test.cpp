@@ -164,6 +164,26 @@ TEST_F(Tokens, InstructionsLearnTheirRepliesAlone) {
   EXPECT_EQ(numbers(home() / "two"), numbers(home() / "one"));
 }
 
+TEST_F(Tokens, ADocumentMaskIsTheSameOnAnyMesh) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i)
+    lines += Json{{"text", corpus_text(static_cast<size_t>(20 + i * 7 % 50))}}.dump() + "\n";
+  write_text_atomically(home() / "short.jsonl", lines);
+  const auto masked = [&](const std::string& name, const std::vector<std::string>& more) {
+    auto words = short_run(name, {"--strict", "--global-batch-size", "4", "--micro-batch-size", "2",
+                                  "--eval-interval", "3"});
+    words[2] = at("short.jsonl");
+    const Finished done = run(with(words, more));
+    EXPECT_EQ(done.code, 0) << done.err;
+    return numbers(home() / name);
+  };
+  const auto plain = masked("plain", {}), alone = masked("alone", {"--document-mask"});
+  EXPECT_NE(alone, plain);
+  EXPECT_EQ(masked("two", {"--document-mask", "--ranks", "2"}), alone);
+  EXPECT_EQ(masked("pipeline", {"--document-mask", "--ranks", "2", "--pp", "2"}), alone);
+  EXPECT_EQ(masked("again", {"--document-mask", "--recompute", "selective"}), alone);
+}
+
 TEST_F(Tokens, FaultsAreNamedOnceByAllRanks) {
   write_text_atomically(home() / "bad.jsonl", "{\"text\": \"good\"}\nno json\n");
   auto words = short_run("bad", {"--ranks", "2", "--global-batch-size", "2"});

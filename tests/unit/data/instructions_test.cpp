@@ -85,7 +85,7 @@ TEST(Instructions, SamplesAreWholeInWindowsAndLongOnesCut) {
   EXPECT_EQ(corpus.cut_samples(), 1U);
   const auto window = [&](uint64_t number) {
     Tokens inputs(6, 99), targets(6, 99);
-    corpus.fill(number, inputs.data(), targets.data());
+    corpus.fill(number, {inputs.data(), targets.data()});
     return std::pair(inputs, targets);
   };
   EXPECT_EQ(window(0), std::pair(Tokens({'a', 'b', 'c', 'd', 'e', 'f'}),
@@ -95,6 +95,18 @@ TEST(Instructions, SamplesAreWholeInWindowsAndLongOnesCut) {
   EXPECT_EQ(window(2), std::pair(Tokens({'j', 'k', 'l', 'm', 'n', 'o'}),
                                  Tokens({'k', 'l', 'm', 'n', 'o', 'p'})));
   EXPECT_EQ(window(3), std::pair(Tokens({'r', 0, 0, 0, 0, 0}), Tokens({256, -1, -1, -1, -1, -1})));
+}
+
+TEST(Instructions, FirstKeysAreWhereSamplesBegin) {
+  const TemporaryFolder folder;
+  make(folder,
+       "{\"prompt\": \"abc\", \"response\": \"d\"}\n{\"prompt\": \"e\", \"response\": \"f\"}\n",
+       options_of());
+  const Corpus corpus(open_made(folder), 8);
+  EXPECT_TRUE(corpus.knows_documents());
+  Tokens inputs(8), targets(8), first_keys(8);
+  corpus.fill(0, {inputs.data(), targets.data(), first_keys.data()});
+  EXPECT_EQ(first_keys, (Tokens{0, 0, 0, 0, 4, 4, 6, 6}));
 }
 
 // Every token of every sample that fits is in exactly one window, whatever the lengths.
@@ -116,7 +128,7 @@ TEST(Instructions, PackingLosesNothing) {
     uint64_t targets_seen = 0;
     Tokens inputs(length), targets(length);
     for (uint64_t w = 0; w < corpus.windows(); ++w) {
-      corpus.fill(w, inputs.data(), targets.data());
+      corpus.fill(w, {inputs.data(), targets.data()});
       for (const int32_t target : targets) targets_seen += target >= 0 ? 1 : 0;
     }
     EXPECT_EQ(targets_seen, targets_written) << length;

@@ -40,7 +40,7 @@ TEST(Loader, TargetsAreTheNextTokens) {
   Buffer inputs(20), targets(20);
   for (int64_t step = 0; step < 6; ++step)
     for (int64_t micro = 0; micro < 2; ++micro) {
-      loader.fill(step, micro, inputs.data(), targets.data());
+      loader.fill(step, micro, {inputs.data(), targets.data()});
       for (size_t i = 0; i < 20; ++i) {
         EXPECT_EQ(inputs[i] % 10, static_cast<int32_t>(i % 10));
         EXPECT_EQ(targets[i], inputs[i] + 1);
@@ -62,7 +62,7 @@ TEST(Loader, EveryLayoutHasTheSameGlobalBatch) {
                              .micro_batch = micro_batch,
                              .data_rank = rank,
                              .data_degree = degree});
-        loader.fill(7, micro, inputs.data(), targets.data());
+        loader.fill(7, micro, {inputs.data(), targets.data()});
         all.insert(all.end(), inputs.begin(), inputs.end());
       }
     return all;
@@ -80,16 +80,41 @@ TEST(Loader, ValidationWindowsAreTheLastAndPadded) {
   ASSERT_EQ(order.validation_windows(), 3U);
   const Loader loader(data, order, {.global_batch = 2, .micro_batch = 2});
   Buffer inputs(20), targets(20);
-  EXPECT_EQ(loader.fill_validation(0, inputs.data(), targets.data()), 2);
+  EXPECT_EQ(loader.fill_validation(0, {inputs.data(), targets.data()}), 2);
   EXPECT_EQ(inputs[0], 70);
   EXPECT_EQ(targets[19], 90);
-  EXPECT_EQ(loader.fill_validation(2, inputs.data(), targets.data()), 1);
+  EXPECT_EQ(loader.fill_validation(2, {inputs.data(), targets.data()}), 1);
   EXPECT_EQ(inputs[0], 90);
   EXPECT_EQ(targets[9], 100);
   EXPECT_EQ(inputs[10], 0);
   EXPECT_EQ(targets[10], -1);
   EXPECT_EQ(targets[19], -1);
-  EXPECT_EQ(loader.fill_validation(3, inputs.data(), targets.data()), 0);
+  EXPECT_EQ(loader.fill_validation(3, {inputs.data(), targets.data()}), 0);
+}
+
+TEST(Loader, FirstKeysAreWhereDocumentsBegin) {
+  const test::TemporaryFolder folder;
+  const auto path =
+      folder.write("c.bin", test::raw_tokens<uint32_t>({1, 2, 9, 9, 3, 4, 5, 9, 6, 7, 8}));
+  std::vector<Corpus> data;
+  data.emplace_back(TokenData::open({{path, DataFormat::raw_u32}}), 5, 9);
+  const SampleMix order = order_of({.windows = 2});
+  const Loader loader(data, order, {.global_batch = 2, .micro_batch = 2}, true);
+  EXPECT_TRUE(loader.masks_documents());
+  Buffer inputs(10), targets(10), first_keys(10);
+  loader.fill(0, 0, {inputs.data(), targets.data(), first_keys.data()});
+  const size_t first = inputs[0] == 1 ? 0 : 5;
+  const auto row = [&](size_t begin) {
+    return Buffer(first_keys.begin() + static_cast<std::ptrdiff_t>(begin),
+                  first_keys.begin() + static_cast<std::ptrdiff_t>(begin) + 5);
+  };
+  EXPECT_EQ(row(first), (Buffer{0, 0, 0, 3, 4}));      // 1 2 9 | 9 | 3
+  EXPECT_EQ(row(5 - first), (Buffer{0, 0, 0, 3, 3}));  // 4 5 9 | 6 7
+  std::vector<Corpus> unknown;
+  unknown.emplace_back(TokenData::open({{path, DataFormat::raw_u32}}), 5);
+  EXPECT_EQ(
+      error_of([&] { Loader(unknown, order, {.global_batch = 2, .micro_batch = 2}, true); }).kind(),
+      ErrorKind::usage);
 }
 
 TEST(SampleOrder, RefusesShortCorpora) {

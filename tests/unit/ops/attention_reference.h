@@ -25,8 +25,11 @@ struct ReferenceAttention {
   size_t pair(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return static_cast<size_t>(((b * shape.heads + h) * shape.tokens + i) * shape.tokens + j);
   }
-  bool visible(int64_t i, int64_t j) const {
-    return j <= i && (shape.window == 0 || j > i - shape.window);
+  bool visible(int64_t b, int64_t i, int64_t j) const {
+    const bool same_document =
+        shape.first_keys.empty() ||
+        j >= static_cast<const int32_t*>(shape.first_keys.data)[b * shape.tokens + i];
+    return j <= i && same_document && (shape.window == 0 || j > i - shape.window);
   }
   double dot(const std::vector<double>& a, size_t i, const std::vector<double>& b, size_t j) const {
     double sum = 0;
@@ -51,7 +54,7 @@ inline ReferenceAttention reference_attention(const AttentionShape& shape,
   r.for_each_query([&](int64_t b, int64_t h, int64_t i) {
     double sum = 0;
     for (int64_t j = 0; j <= i; ++j) {
-      if (!r.visible(i, j)) continue;
+      if (!r.visible(b, i, j)) continue;
       const double score =
           r.dot(qkv, r.column(b, i, h), qkv, r.column(b, j, r.key_head(h))) * scale;
       r.probability[r.pair(b, h, i, j)] = std::exp(score);
@@ -77,7 +80,7 @@ inline std::vector<double> reference_attention_grad(const ReferenceAttention& r,
     const size_t o = r.out_column(b, i, h), q = r.column(b, i, h);
     const double delta = r.dot(dout, o, r.out, o);
     for (int64_t j = 0; j <= i; ++j) {
-      if (!r.visible(i, j)) continue;
+      if (!r.visible(b, i, j)) continue;
       const size_t k = r.column(b, j, r.key_head(h)), v = r.column(b, j, r.value_head(h));
       const double p = r.probability[r.pair(b, h, i, j)];
       const double ds = p * (r.dot(dout, o, r.qkv, v) - delta) * scale;

@@ -13,10 +13,34 @@ const AttentionShape all_shapes[] = {
     {1, 257, 6, 2, 32, 17}, {1, 200, 2, 2, 128, 64}, {1, 61, 1, 1, 256, 0}, {1, 97, 3, 3, 96, 5},
     {1, 10, 2, 1, 20, 0},   {1, 400, 1, 1, 8, 130},  {1, 129, 1, 1, 64, 1}, {2, 144, 8, 2, 40, 50}};
 
+// All of them, and again with documents of 1 to 90 tokens.
+const std::vector<AttentionShape>& all_cases() {
+  static std::vector<std::vector<int32_t>> first_keys;
+  static const std::vector<AttentionShape> cases = [] {
+    std::vector<AttentionShape> out(std::begin(all_shapes), std::end(all_shapes));
+    for (AttentionShape s : all_shapes) {
+      std::vector<int32_t>& keys = first_keys.emplace_back();
+      int32_t first = 0;
+      for (int64_t row = 0, left = 0; row < s.rows(); ++row, --left) {
+        const int64_t token = row % s.tokens;
+        if (token == 0 || left == 0) {
+          first = static_cast<int32_t>(token);
+          left = 1 + (row * 37 + 11) % 90;
+        }
+        keys.push_back(first);
+      }
+      s.first_keys = {keys.data(), DType::i32, Shape{s.batch, s.tokens}};
+      out.push_back(s);
+    }
+    return out;
+  }();
+  return cases;
+}
+
 std::string label(const InstructionSet& set, DType dtype, const AttentionShape& s) {
-  return fmt::format("{} {} batch {} tokens {} heads {}/{} head size {} window {}", set.name,
+  return fmt::format("{} {} batch {} tokens {} heads {}/{} head size {} window {}{}", set.name,
                      dtype_name(dtype), s.batch, s.tokens, s.heads, s.kv_heads, s.head_dim,
-                     s.window);
+                     s.window, s.first_keys.empty() ? "" : " documents");
 }
 
 Memory rounded(DType dtype, const Shape& shape, const Values& from) {
@@ -45,7 +69,7 @@ class AttentionTest : public testing::TestWithParam<DType> {
 
 TEST_P(AttentionTest, forward) {
   const DType dtype = GetParam();
-  for (const AttentionShape& s : all_shapes) {
+  for (const AttentionShape& s : all_cases()) {
     const Memory qkv = qkv_of(s);
     const ReferenceAttention expected = reference_attention(s, values(qkv.tensor()));
     for (const InstructionSet& set : instruction_sets()) {
@@ -63,7 +87,7 @@ TEST_P(AttentionTest, forward) {
 
 TEST_P(AttentionTest, gradient) {
   const DType dtype = GetParam();
-  for (const AttentionShape& s : all_shapes) {
+  for (const AttentionShape& s : all_cases()) {
     const Memory qkv = qkv_of(s), dout = random_memory(dtype, out_shape(s), 12);
     const ReferenceAttention forward = reference_attention(s, values(qkv.tensor()));
     const Values expected = reference_attention_grad(forward, values(dout.tensor()));

@@ -38,6 +38,7 @@ class Backward {
     dv_ = carver.take<float>(capacity_ * padded_);
     delta_ = carver.take<float>(capacity_);
     lse_ = carver.take<float>(capacity_);
+    ends_ = carver.take<int32_t>(capacity_);
     p_ = carver.take<float>(key_tile * query_tile);
     ds_ = carver.take<float>(key_tile * query_tile);
     if (Path::depth == 2) {
@@ -53,6 +54,7 @@ class Backward {
     const int64_t group = call_.heads / call_.kv_heads;
     batch_ = task / call_.kv_heads;
     kv_head_ = task % call_.kv_heads;
+    find_ends();
     clear(dk_, capacity_ * padded_);
     clear(dv_, capacity_ * padded_);
     for (int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) {
@@ -60,8 +62,7 @@ class Backward {
       for (int64_t k = 0; k < call_.tokens; k += key_tile) {
         load_keys(k);
         const int64_t keys = smaller_of(key_tile, call_.tokens - k);
-        const int64_t end =
-            call_.window > 0 ? smaller_of(call_.tokens, k + keys - 1 + call_.window) : call_.tokens;
+        const int64_t end = end_of(k + keys - 1);
         for (int64_t q = k / query_tile * query_tile; q < end; q += query_tile) tile(k, keys, q);
       }
       write(head, dq_, scale_);
@@ -72,6 +73,22 @@ class Backward {
 
  private:
   int64_t width() const { return (call_.heads + 2 * call_.kv_heads) * call_.head_dim; }
+
+  // Where each token's document ends.
+  void find_ends() {
+    const int32_t* first_keys =
+        call_.first_keys == nullptr ? nullptr : call_.first_keys + batch_ * call_.tokens;
+    int64_t end = call_.tokens;
+    for (int64_t t = call_.tokens - 1; t >= 0; --t) {
+      ends_[t] = static_cast<int32_t>(end);
+      if (first_keys != nullptr && first_keys[t] == t) end = t;
+    }
+  }
+
+  // One past the last query that sees the key.
+  int64_t end_of(int64_t key) const {
+    return call_.window > 0 ? smaller_of(ends_[key], key + call_.window) : ends_[key];
+  }
 
   static void clear(float* x, int64_t count) {
     __builtin_memset(x, 0, static_cast<size_t>(count) * sizeof(float));
@@ -133,7 +150,7 @@ class Backward {
   void products(int64_t k, int64_t keys, int64_t q, int64_t queries) {
     const int64_t words = padded_ / Path::depth;
     for (int64_t c = 0; c < queries; c += panel) {
-      const int64_t from = first_key(call_.window, q + c) - k;
+      const int64_t from = first_key(call_, batch_, q + c) - k;
       const int64_t to = smaller_of(keys, q + c + panel - k);
       for (int64_t i = larger_of(0, from) / register_rows * register_rows; i < to;
            i += register_rows) {
@@ -170,7 +187,7 @@ class Backward {
 
   // One past the last query of the tile that sees the key, at least 0.
   int64_t last_query(int64_t key, int64_t q, int64_t queries) const {
-    return call_.window > 0 ? larger_of(0, smaller_of(queries, key + call_.window - q)) : queries;
+    return larger_of(0, smaller_of(queries, end_of(key) - q));
   }
 
   void derive_row(int64_t g, int64_t r, int64_t low, int64_t high, int64_t q) {
@@ -237,7 +254,7 @@ class Backward {
       const Word* column = key_depth_ + d / panel * (key_tile / Path::depth) * panel;
       for (int64_t j = 0; j < queries; j += register_rows) {
         const int64_t rows = smaller_of(register_rows, queries - j);
-        const int64_t low = first_key(call_.window, q + j) - k;
+        const int64_t low = first_key(call_, batch_, q + j) - k;
         const int64_t from = larger_of(0, low) / Path::depth;
         const int64_t to = round_up(smaller_of(keys, q + j + rows - k), Path::depth) / Path::depth;
         if (to <= from) continue;
@@ -285,6 +302,7 @@ class Backward {
   float *dq_, *dk_, *dv_, *delta_, *lse_, *p_, *ds_;
   Bf16 *p_pairs_ = nullptr, *ds_pairs_ = nullptr;
   uint32_t* ds_zipped_ = nullptr;
+  int32_t* ends_;
   int64_t from_[key_groups], to_[key_groups];
 };
 

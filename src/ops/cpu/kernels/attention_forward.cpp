@@ -62,7 +62,7 @@ class Forward {
     const int64_t begin = part_begin(division, part) * query_tile;
     const int64_t end = smaller_of(part_begin(division, part + 1) * query_tile, call_.tokens);
     if (begin >= end) return;
-    const int64_t first = first_key(call_.window, begin) / key_tile * key_tile;
+    const int64_t first = first_key(call_, batch_, begin) / key_tile * key_tile;
     pack_columns<Path>(head_rows(call_.heads + kv_head, first, round_up(end, key_tile)), keys_);
     pack_depth<Path>(
         head_rows(call_.heads + call_.kv_heads + kv_head, first, round_up(end, key_tile)), 0,
@@ -90,7 +90,8 @@ class Forward {
     for (int64_t i = 0; i < count; ++i) maximum_[i] = first_maximum, denominator_[i] = 0;
     __builtin_memset(sums_, 0, static_cast<size_t>(count * padded_) * sizeof(float));
     const int64_t end = first + count;
-    for (int64_t k = first_key(call_.window, first) / key_tile * key_tile; k < end; k += key_tile) {
+    for (int64_t k = first_key(call_, batch_, first) / key_tile * key_tile; k < end;
+         k += key_tile) {
       scores(first, count, k, smaller_of(key_tile, end - k));
       probabilities(first, count, k, smaller_of(key_tile, end - k));
       weigh(count, k);
@@ -123,12 +124,12 @@ class Forward {
   void probabilities(int64_t first, int64_t count, int64_t k, int64_t keys) {
     for (int64_t g = 0; g * register_rows < count; ++g) {
       const int64_t i = g * register_rows, last = smaller_of(i + register_rows, count) - 1;
-      from_[g] = larger_of(0, first_key(call_.window, first + i) - k) / lanes * lanes;
+      from_[g] = larger_of(0, first_key(call_, batch_, first + i) - k) / lanes * lanes;
       to_[g] = round_up(larger_of(0, smaller_of(keys, first + last + 1 - k)), lanes);
       if (to_[g] <= from_[g]) continue;
       for (int64_t r = i; r <= last; ++r) {
         float* row = scores_ + r * key_tile;
-        const int64_t low = smaller_of(to_[g], first_key(call_.window, first + r) - k);
+        const int64_t low = smaller_of(to_[g], first_key(call_, batch_, first + r) - k);
         const int64_t high = larger_of(from_[g], first + r + 1 - k);
         for (int64_t j = from_[g]; j < low; ++j) row[j] = masked_score;
         for (int64_t j = high; j < to_[g]; ++j) row[j] = masked_score;

@@ -27,6 +27,14 @@ struct Carver {
   return window > 0 && i >= window ? i - window + 1 : 0;
 }
 
+// The same within the query's document.
+[[gnu::always_inline]] static inline int64_t first_key(const AttentionCall& call, int64_t batch,
+                                                       int64_t i) {
+  const int64_t first = first_key(call.window, i);
+  if (call.first_keys == nullptr) return first;
+  return larger_of(first, call.first_keys[batch * call.tokens + i]);
+}
+
 template <class S>
 size_t forward_workspace(const AttentionCall& call);
 template <class S>

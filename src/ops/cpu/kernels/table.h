@@ -215,6 +215,7 @@ struct AttentionCall {
   float* lse;
   void* workspace;  // `workspace` bytes, 64-aligned
   int threads;
+  const int32_t* first_keys;  // [batch, tokens], or null: each sequence is one document
 };
 struct CachedAttentionCall {
   int64_t tokens, heads, kv_heads, head_dim, window, past, positions;
