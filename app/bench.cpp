@@ -27,6 +27,12 @@ OptionTable declare(BenchOptions& o) {
                 {.least = 1});
   table.flag({"profile"}, &o.profile,
              "time every operation too, and print what the last step was made of");
+  table.heading("Generation");
+  table.integer({"generate"}, &o.generate,
+                "measure writing this many tokens instead of training steps, against reading as "
+                "many bytes as the weights and caches have",
+                {.least = 0});
+  table.integer({"batch-size"}, &o.batch_size, "texts written at once", {.least = 1, .most = 256});
   table.heading("Machine");
   declare_machine_options(table, o.threads, o.instruction_set);
   table.bytes({"memory-limit"}, &o.memory_limit,
@@ -129,6 +135,36 @@ Json bench_collectives(const BenchOptions& o, const Rank& rank) {
   return json;
 }
 
+// Prints and notes the rate of writing text in each precision.
+Json bench_generating(const BenchOptions& o, const ModelConfig& config,
+                      const std::vector<DType>& dtypes) {
+  Json json;
+  for (const DType dtype : dtypes) {
+    const GenerateFigures f = measure_generating(o, config, dtype);
+    fmt::print(
+        "{:<5} {:.1f} tokens/s in {} | {:.2f} ms a token | reads {} of weights, {} of keys and "
+        "values | memory {:.2f} GB/s | {:.0f} % of reading them\n",
+        dtype_name(dtype), f.tokens_per_second,
+        o.batch_size == 1 ? std::string("one text") : fmt::format("{} texts", o.batch_size),
+        1e3 * f.seconds, format_bytes(static_cast<uint64_t>(f.weight_bytes)),
+        format_bytes(static_cast<uint64_t>(f.cache_bytes)), f.read_bytes_per_second / 1e9,
+        100 * f.share);
+    for (const TimedOps::Line& line : f.profile)
+      fmt::print("  {:<20} {:>6} calls {:>9.2f} ms\n", line.name, line.calls, 1e3 * line.seconds);
+    std::fflush(stdout);
+    json["generate"][std::string(dtype_name(dtype))] = {
+        {"batch_size", o.batch_size},
+        {"seconds", f.seconds},
+        {"tokens_per_second", f.tokens_per_second},
+        {"weight_bytes", f.weight_bytes},
+        {"cache_bytes", f.cache_bytes},
+        {"read_bytes_per_second", f.read_bytes_per_second},
+        {"share_of_reading", f.share},
+        {"planned_bytes", f.planned_bytes}};
+  }
+  return json;
+}
+
 // Prints and notes the rates of the disk tier.
 Json bench_disk(const BenchOptions& o) {
   const DiskFigures f = measure_disk(o.disk, o.disk_bytes);
@@ -224,6 +260,10 @@ int run_bench(const Arguments& arguments) {
   }
   const std::vector<DType> dtypes = precisions(o.precision);
   const ModelConfig config = open_model(o.model).config;
+  if (o.generate > 0) {
+    write_json(o, bench_generating(o, config, dtypes));
+    return 0;
+  }
   for (const std::string& size : o.collectives) parse_bytes(size, "--collectives");
   require(o.seq_length <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", o.seq_length, config.positions);

@@ -15,6 +15,7 @@ struct BenchOptions {
   std::string model = "gpt2", precision = "f32,bf16", instruction_set;
   int64_t seq_length = 1024, micro_batch_size = 4, accumulation = 1, steps = 5, threads = 0;
   uint64_t memory_limit = 0;
+  int64_t generate = 0, batch_size = 1;  // tokens; when given nothing else is measured
   bool profile = false;
   std::vector<std::string> collectives;  // sizes; when given nothing else is measured
   std::filesystem::path disk;            // a folder; when given nothing else is measured
@@ -56,6 +57,16 @@ struct DiskFigures {
   Way write, read;
 };
 DiskFigures measure_disk(const std::filesystem::path& folder, uint64_t bytes);
+
+// Writing text: a median of tokens, each against reading memory right before.
+struct GenerateFigures {
+  double seconds = 0, tokens_per_second = 0;  // of a token of every text; of all texts together
+  double weight_bytes = 0, cache_bytes = 0;   // read for it, the latter on average
+  double read_bytes_per_second = 0, share = 0;
+  uint64_t planned_bytes = 0;
+  std::vector<TimedOps::Line> profile;  // of the last token
+};
+GenerateFigures measure_generating(const BenchOptions& o, const ModelConfig& config, DType dtype);
 
 double median(std::vector<double> values);
 

@@ -12,6 +12,7 @@ using Arguments = std::vector<std::string>;
 int run_train(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
+int run_eval(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_bench(const Arguments& arguments);

@@ -83,7 +83,7 @@ int run_convert(const Arguments& arguments) {
           "'{}' is a preset, a shape without weights; give the folder of a model", o.from);
   const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
   ExecutorSetup setup = generation_setup(DType::f32, 1);
-  setup.cached = false;
+  setup.sequences = 0;
   Engine engine(*ops, source.config, setup);
   require_memory(engine.plan(), {.all = o.memory_limit > 0 ? o.memory_limit : physical_memory()},
                  "the weights are held once in f32: a machine with more memory is needed");

@@ -1,35 +1,51 @@
+#include "generate.h"
+
 #include <cstdio>
 
 #include "base/text.h"
 #include "command.h"
-#include "model_source.h"
-#include "runtime/generator.h"
-#include "runtime/options.h"
 #include "runtime/process.h"
 
 namespace rankine {
 namespace {
-
-struct GenerateOptions {
-  std::string model, prompt;
-  std::vector<std::string> prompt_ids;
-  int64_t max_tokens = 256, threads = 0;
-  std::string instruction_set;
-  Precision precision = Precision::f32;
-  uint64_t memory_limit = 0;
-  SamplerOptions sampler;
-};
 
 OptionTable declare(GenerateOptions& o) {
   OptionTable table;
   table.heading("Model and prompt");
   table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
              "FOLDER");
-  table.text({"prompt"}, &o.prompt, "text to continue");
+  table.text({"tokenizer"}, &o.tokenizer,
+             "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
+  table.texts({"prompt"}, &o.prompts, "texts to continue, each one by itself");
+  table.paths({"prompt-file"}, &o.prompt_files,
+              "files that are a text to continue each, or, as *.jsonl, have a {\"prompt\"} or "
+              "{\"messages\"} a line; -: standard input");
   table.texts({"prompt-ids"}, &o.prompt_ids,
-              "token ids to continue, for models whose tokenizer is not known here; prints ids",
-              "ID");
+              "token ids to continue; prints ids, or with --tokenizer text", "ID");
+  table.flag({"parse-special"}, &o.parse_special,
+             "read \"<|endoftext|>\" and its like in prompts as tokens");
+  table.heading("Chat");
+  table.flag({"chat"}, &o.chat,
+             "answer as a chat model: the prompts, or without any a conversation on standard "
+             "input");
+  table.text({"system"}, &o.system, "what a chat begins with: how to behave");
+  table.text({"chat-template"}, &o.chat_template,
+             "llama3, llama3.1, chatml, qwen3, mistral, llama2 or plain; empty: what the model's "
+             "folder says",
+             "NAME");
+  table.heading("Text");
   table.integer({"max-tokens"}, &o.max_tokens, "most tokens to write", {.least = 1});
+  table.texts({"stop"}, &o.stops, "end a text before one of these");
+  table.integer({"num-samples"}, &o.samples, "texts of each prompt", {.least = 1});
+  table.integer({"batch-size"}, &o.batch_size,
+                "most texts to write at once; it changes no text, only memory and time",
+                {.least = 1, .most = 256});
+  table.integer({"context"}, &o.context,
+                "tokens to have room for, of a prompt and its text or of a conversation; 0: what "
+                "they need, 4096 for a conversation",
+                {.least = 0});
+  table.flag({"json"}, &o.json,
+             "print a line of JSON for each text: prompt, sample, text, tokens, finish_reason");
   declare_precision_option(table, o.precision);
   declare_options(table, o.sampler);
   table.heading("Machine");
@@ -39,39 +55,153 @@ OptionTable declare(GenerateOptions& o) {
   return table;
 }
 
-std::vector<int32_t> prompt_tokens(const GenerateOptions& o, const ModelSource& source) {
-  std::vector<int32_t> ids;
-  if (o.prompt_ids.empty()) {
-    require(source.tokenizer == "bytes", ErrorKind::usage,
-            "the tokenizer of '{}' is not known here; give the prompt as --prompt-ids", o.model);
-    for (const char byte : o.prompt) ids.push_back(static_cast<uint8_t>(byte));
-    if (ids.empty()) ids.push_back(static_cast<int32_t>(std::max<int64_t>(0, source.config.eos)));
-    return ids;
+// All texts of all prompts, printed in their order as soon as they and those before are there.
+class Writer {
+ public:
+  Writer(const GenerateOptions& o, const TextTools& tools, const std::vector<Prompt>& prompts)
+      : o_(o), tools_(tools), alone_(prompts.size() * static_cast<size_t>(o.samples) == 1) {
+    for (const Prompt& prompt : prompts)
+      for (uint64_t sample = 0; sample < static_cast<uint64_t>(o.samples); ++sample) {
+        requests_.push_back({prompt.ids, o.max_tokens, sample});
+        Text& text = texts_.emplace_back(Text{{.prompt = prompt, .sample = sample}, {}, false});
+        if (tools.tokenizer != nullptr)
+          text.stream.emplace(*tools.tokenizer, tools.stops, prompt.ids);
+      }
   }
-  require(o.prompt.empty(), ErrorKind::usage, "--prompt and --prompt-ids exclude each other");
-  for (const std::string& word : o.prompt_ids) {
-    size_t used = 0;
-    int64_t id = -1;
-    try {
-      id = std::stoll(word, &used);
-    } catch (const std::exception&) {
-      used = 0;
+
+  const std::vector<TextRequest>& requests() const { return requests_; }
+
+  int64_t write(Generator& generator) {
+    if (streams()) print_prompt(texts_[0]);
+    generator.run(
+        requests_, [&](size_t i, int32_t id) { return add(texts_[i], id); },
+        [&](size_t i, TextEnd end) {
+          if (texts_[i].stream) put(texts_[i], texts_[i].stream->finish());
+          texts_[i].record.end = end;
+          texts_[i].ended = true;
+          print_ended();
+        });
+    int64_t tokens = 0;
+    for (const Text& text : texts_) tokens += static_cast<int64_t>(text.record.tokens.size());
+    return tokens;
+  }
+
+ private:
+  struct Text {
+    Record record;
+    std::optional<TextStream> stream;  // none: ids
+    bool ended;
+  };
+  bool streams() const { return alone_ && !o_.json; }
+
+  void print_prompt(const Text& text) const {
+    if (text.stream && text.record.prompt.messages.empty()) print_out(text.record.prompt.text);
+  }
+
+  void put(Text& text, std::string piece) const {
+    if (!text.record.prompt.messages.empty() && text.record.text.empty())
+      piece.erase(0, tools_.chat->reply_begins(piece));
+    text.record.text += piece;
+    if (streams()) print_out(piece);
+  }
+
+  bool add(Text& text, int32_t id) const {
+    text.record.tokens.push_back(id);
+    put(text, text.stream ? text.stream->push(id) : fmt::format("{} ", id));
+    return !text.stream || !text.stream->stopped();
+  }
+
+  void print_ended() {
+    for (; printed_ < texts_.size() && texts_[printed_].ended; ++printed_) {
+      const Text& text = texts_[printed_];
+      if (o_.json) {
+        print_out(json_line(text.record, text.stream.has_value()));
+        continue;
+      }
+      if (!alone_) {
+        print_out(fmt::format("{}--- {} of {}\n", printed_ == 0 ? "" : "\n", printed_ + 1,
+                              texts_.size()));
+        print_prompt(text);
+        print_out(text.record.text);
+      }
+      print_out("\n");
     }
-    require(used == word.size() && id >= 0 && id < source.config.vocabulary, ErrorKind::usage,
-            "--prompt-ids '{}' is no token id below the vocabulary's size {}", word,
-            source.config.vocabulary);
-    ids.push_back(static_cast<int32_t>(id));
   }
-  return ids;
+
+  const GenerateOptions& o_;
+  const TextTools& tools_;
+  bool alone_;
+  std::vector<TextRequest> requests_;
+  std::vector<Text> texts_;
+  size_t printed_ = 0;
+};
+
+TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
+                    const std::vector<Prompt>& prompts) {
+  TextTools tools;
+  tools.stops = o.stops;
+  if (o.prompt_ids.empty() || !o.tokenizer.empty()) {
+    tools.text = tokenizer_of(source, o.tokenizer);
+    tools.tokenizer = &tools.text->bpe();  // which copies share
+  }
+  require(tools.tokenizer != nullptr || o.stops.empty(), ErrorKind::usage,
+          "--stop wants text, and --prompt-ids without --tokenizer gives none");
+  tools.end_tokens = end_tokens_of(source, tools.tokenizer);
+  const bool chats =
+      o.chat || std::ranges::any_of(prompts, [](const Prompt& p) { return !p.messages.empty(); });
+  require(chats || (o.system.empty() && o.chat_template.empty()), ErrorKind::usage,
+          "--system and --chat-template are for conversations; give --chat too");
+  if (!chats) return tools;
+  tools.chat = chat_template_of(*tools.text, o.chat_template);
+  if (!tools.chat->stop_text().empty()) tools.stops.push_back(tools.chat->stop_text());
+  const int32_t end = tools.tokenizer->added_id(tools.chat->end_of_reply());
+  if (end >= 0) tools.end_tokens.push_back(end);
+  return tools;
+}
+
+// Tokens that caches must have room for.
+int64_t positions_for(const GenerateOptions& o, const ModelConfig& config,
+                      const std::vector<Prompt>& prompts) {
+  require(o.context <= config.positions, ErrorKind::usage,
+          "--context {} exceeds the model's {} positions", o.context, config.positions);
+  int64_t needed = 0;
+  for (const Prompt& prompt : prompts) {
+    for (const int32_t id : prompt.ids)
+      require(id < config.vocabulary, ErrorKind::usage,
+              "--prompt-ids '{}' is no token id below the vocabulary's size {}", id,
+              config.vocabulary);
+    const auto length = static_cast<int64_t>(prompt.ids.size());
+    const int64_t limit = o.context > 0 ? o.context : config.positions;
+    require(length + o.max_tokens <= limit, ErrorKind::usage,
+            "a prompt of {} tokens and --max-tokens {} exceed {} {}{}", length, o.max_tokens,
+            o.context > 0 ? "--context" : "the model's", limit, o.context > 0 ? "" : " positions");
+    needed = std::max(needed, length + o.max_tokens);
+  }
+  if (o.context > 0) return o.context;
+  return prompts.empty() ? std::min<int64_t>(config.positions, 4096) : needed;
+}
+
+void log_memory(Log& log, const Engine& engine) {
+  uint64_t caches = 0;
+  for (const PlanLine& line : summary(engine.plan(), Tier::device))
+    if (line.category == "key/value cache") caches = line.bytes;
+  log_line(log, "memory {}, of it {} keys and values: {} x {} tokens",
+           format_bytes(engine.plan().peak_bytes(Tier::device)), format_bytes(caches),
+           engine.setup().sequences, engine.setup().positions);
 }
 
 }  // namespace
+
+void print_out(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  require(std::fflush(stdout) == 0, ErrorKind::environment, "cannot write to standard output");
+}
 
 int run_generate(const Arguments& arguments) {
   GenerateOptions o;
   OptionTable table = declare(o);
   if (parse_options(table, arguments).help) {
-    fmt::print("{}", help_text(table, "rankine generate", "Continues a prompt with a model."));
+    fmt::print("{}", help_text(table, "rankine generate", "Continues texts, or chats."));
     return 0;
   }
   require(!o.model.empty(), ErrorKind::usage,
@@ -80,32 +210,37 @@ int run_generate(const Arguments& arguments) {
   const ModelSource source = open_model(o.model);
   require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
           "'{}' is a preset, a shape without weights; give the folder of a model", o.model);
-  const std::vector<int32_t> prompt = prompt_tokens(o, source);
-  const int64_t positions = static_cast<int64_t>(prompt.size()) + o.max_tokens;
-  require(positions <= source.config.positions, ErrorKind::usage,
-          "a prompt of {} tokens and --max-tokens {} exceed the model's {} positions",
-          prompt.size(), o.max_tokens, source.config.positions);
+  const bool interactive = is_interactive(o);
+  require(!interactive || o.samples == 1, ErrorKind::usage,
+          "a conversation has one reply at a time; leave --num-samples out");
+  std::vector<Prompt> prompts = interactive ? std::vector<Prompt>() : read_prompts(o);
+  const TextTools tools = tools_for(o, source, prompts);
+  for (Prompt& prompt : prompts) prompt.ids = encode_prompt(prompt, o, tools);
+  const int64_t positions = positions_for(o, source.config, prompts);
+  const int64_t texts = interactive ? 1 : static_cast<int64_t>(prompts.size()) * o.samples;
 
   const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
-  Engine engine(*ops, source.config, generation_setup(compute_dtype(o.precision, *ops), positions));
+  Engine engine(
+      *ops, source.config,
+      generation_setup(compute_dtype(o.precision, *ops), positions, std::min(texts, o.batch_size)));
   require_memory(engine.plan(), {.all = o.memory_limit > 0 ? o.memory_limit : physical_memory()},
-                 "choose a smaller --max-tokens or model, or --precision f32 (no second copy)");
+                 "choose a smaller --batch-size, --max-tokens, --context or model, or --precision "
+                 "f32 (no second copy)");
   engine.allocate();
   load_weights_from(source, engine, log);
-
-  const bool as_ids = !o.prompt_ids.empty();
-  if (!as_ids) std::fwrite(o.prompt.data(), 1, o.prompt.size(), stdout);
-  Generator generator(engine, o.sampler);
-  generator.run(prompt, o.max_tokens, [&](int32_t id) {
-    if (as_ids)
-      fmt::print("{} ", id);
-    else if (id < 256)
-      std::fputc(id, stdout);
-    std::fflush(stdout);
-    return std::ferror(stdout) == 0;
-  });
-  std::fputc('\n', stdout);
-  require(std::fflush(stdout) == 0, ErrorKind::environment, "cannot write to standard output");
+  log_memory(log, engine);
+  Generator generator(engine, o.sampler, tools.end_tokens);
+  if (tools.tokenizer != nullptr)
+    generator.forbid(ids_without_token(source.config, *tools.tokenizer));
+  if (interactive) {
+    converse(o, tools, generator, positions, log);
+    return 0;
+  }
+  const double start = monotonic_seconds();
+  const int64_t tokens = Writer(o, tools, prompts).write(generator);
+  const double seconds = monotonic_seconds() - start;
+  log_line(log, "{} tokens in {}, {:.1f} tokens/s", tokens, format_seconds(seconds),
+           static_cast<double>(tokens) / seconds);
   return 0;
 }
 

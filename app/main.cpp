@@ -1,5 +1,6 @@
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -22,6 +23,7 @@ constexpr std::array commands{
     Command{"train", "train a language model on text or token files", run_train},
     Command{"plan", "say what a layout needs before anything is started", run_plan},
     Command{"generate", "continue a prompt with a trained model", run_generate},
+    Command{"eval", "measure how well a model predicts texts", run_eval},
     Command{"convert", "turn checkpoints into Hugging Face folders and back", run_convert},
     Command{"tokenize", "make a token file of text", run_tokenize},
     Command{"tokenizer", "train a tokenizer, or try one on a text", run_tokenizer},
@@ -85,6 +87,8 @@ int report(std::string_view message, ErrorKind kind) {
 
 int main(int argc, char** argv) {
   using rankine::ErrorKind;
+  // A write beyond a limit on file sizes is an error of that file, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return rankine::run({argv + 1, argv + argc});
   } catch (const rankine::Error& e) {

@@ -48,6 +48,10 @@ class ChatTemplate {
   std::vector<ChatPiece> render(std::span<const ChatMessage> messages, bool for_reply) const;
   // The token that ends a reply, "" when there is none.
   const std::string& end_of_reply() const { return end_; }
+  // How many bytes of a reply's first text are the template's and no part of what is said.
+  size_t reply_begins(std::string_view text) const {
+    return text.starts_with(before_reply_) ? before_reply_.size() : 0;
+  }
   // Text that shows that the model goes on to speak for the user, "" where only tokens end a reply.
   std::string stop_text() const;
 

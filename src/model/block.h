@@ -69,7 +69,9 @@ struct BlockRun {
   bool training = false;                  // a backward follows
   bool accumulate = false;                // gradients hold earlier micro-batches of this step
   uint64_t seed = 0, dropout_stream = 0;  // stream: (step, global micro-batch)
-  const KvCache* cache = nullptr;         // decode: attend over cached tokens
+  std::span<const KvCache> caches = {};   // inference: of each of the shape's sequences, or none
+  // One token of each sequence: products of few rows.
+  bool decodes() const { return !caches.empty() && shape.tokens == 1; }
 };
 
 class Block {
@@ -119,6 +121,10 @@ Tensor own_rows_of(const BlockRun& run, const Tensor& tensor, int64_t width);
 // backward. Sites number the places of a model, so that no two share a mask. x has own rows.
 void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site, Tensor x);
 
+// y = x w^T (+ bias), as suits the number of rows.
+void apply_linear(const BlockRun& run, const Tensor& x, const Tensor& w, const Tensor& bias,
+                  Tensor y);
+
 // Extents of a group of joined parameters as one matrix or vector: the rows add up.
 std::vector<ParamSpec> joined_groups(std::span<const ParamSpec> parameters);
 
@@ -139,6 +145,8 @@ class Head : public Block {
   // On one tensor rank: logits [n, Vp] of rows [first, first + n) of saved[0]; n at most
   // logit_rows().
   Tensor logits(const BlockRun& run, int64_t first, int64_t count) const;
+  // f32 [R]: what forward() summed up; 0 where the target is ignored.
+  Tensor token_losses(const BlockRun& run) const;
   static int64_t logit_rows(int64_t rows);  // rows of logits held at a time
 
  private:

@@ -28,8 +28,15 @@ class Embedding final : public Block {
   void forward(const BlockRun& run, Tensor y) const override {
     const Tensor out = own_rows_of(run, y, config_.hidden);
     const Tensor all = split_.splits_rows() ? rows_of(run, run.scratch[0], config_.hidden) : out;
-    run.ops.embed(lookup(run), run.params[0],
-                  learned() && split_.rank == 0 ? run.params[1] : Tensor{}, all);
+    const Tensor positions = learned() && split_.rank == 0 ? run.params[1] : Tensor{};
+    Ops::Embedding rows = lookup(run);
+    if (run.caches.empty()) run.ops.embed(rows, run.params[0], positions, all);
+    for (size_t s = 0; s < run.caches.size(); ++s) {
+      const int64_t first = static_cast<int64_t>(s) * run.shape.tokens;
+      rows.ids = run.ids.range(first, run.shape.tokens);
+      rows.first_position = run.caches[s].past;
+      run.ops.embed(rows, run.params[0], positions, all.rows(first, run.shape.tokens));
+    }
     run.region.leave(all).wait();
     if (split_.splits_rows()) run.ops.cast(run.region.own(all), out);
     apply_dropout(run, config_, 0, out);
@@ -56,7 +63,6 @@ class Embedding final : public Block {
   Ops::Embedding lookup(const BlockRun& run) const {
     return {.ids = run.ids,
             .tokens = run.shape.tokens,
-            .first_position = run.cache != nullptr ? run.cache->past : 0,
             .first_token = split_.rank * split_.stored_vocabulary(config_),
             .vocabulary = config_.vocabulary};
   }

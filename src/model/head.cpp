@@ -89,13 +89,13 @@ void Head::losses(const BlockRun& run, const Gradients* gradients) const {
   const int64_t r = run.shape.rows(), vp = split_.stored_vocabulary(config_);
   const int64_t most = logit_rows(run.scratch[chunk].shape[0]);
   const Tensor x = norm_inputs(run), matrix = run.params[places(config_, copy_).matrix];
-  const Tensor token_losses = run.scratch[losses_of_rows].range(0, r);
+  const Tensor of_rows = token_losses(run);
   const CrossEntropy ce{config_.vocabulary, run.gradient_scale, gradients != nullptr};
   const TensorSplit::Range held = split_.vocabulary(config_);
   for (int64_t first = 0; first < r; first += most) {
     const int64_t n = std::min(most, r - first);
     const Tensor rows = x.rows(first, n), y = run.scratch[chunk].as(Shape{n, vp});
-    const Tensor targets = run.targets.range(first, n), sums = token_losses.range(first, n);
+    const Tensor targets = run.targets.range(first, n), sums = of_rows.range(first, n);
     run.ops.linear(rows, matrix, {}, y);
     if (split_.ranks == 1) {
       run.ops.cross_entropy(ce, y, targets, sums);
@@ -111,7 +111,7 @@ void Head::losses(const BlockRun& run, const Gradients* gradients) const {
     run.ops.linear_input_grad(y, matrix, gradients->normed.rows(first, n));
     run.ops.linear_weight_grad(y, rows, gradients->matrix, run.accumulate || first > 0);
   }
-  run.ops.sum(token_losses, run.loss, true);
+  run.ops.sum(of_rows, run.loss, true);
 }
 
 void Head::forward(const BlockRun& run, Tensor) const {
@@ -135,12 +135,20 @@ void Head::backward_input(const BlockRun& run, const Tensor&, Tensor dx) const {
                     own_rows_of(run, dx, c), run.grads[p.norm_weight], at(run.grads, p.norm_bias));
 }
 
+Tensor Head::token_losses(const BlockRun& run) const {
+  return run.scratch[losses_of_rows].range(0, run.shape.rows());
+}
+
 Tensor Head::logits(const BlockRun& run, int64_t first, int64_t count) const {
   expect(count <= run.scratch[chunk].shape[0] && split_.ranks == 1,
          "logits fit their chunk, on one rank");
   const Tensor y = run.scratch[chunk].as(Shape{count, split_.stored_vocabulary(config_)});
-  run.ops.linear(norm_inputs(run).rows(first, count), run.params[places(config_, copy_).matrix], {},
-                 y);
+  const Tensor rows = norm_inputs(run).rows(first, count);
+  const Tensor& matrix = run.params[places(config_, copy_).matrix];
+  if (run.decodes() || count == 1)
+    run.ops.linear_few(rows, matrix, {}, y);
+  else
+    run.ops.linear(rows, matrix, {}, y);
   return y;
 }
 

@@ -88,9 +88,18 @@ void Layer::keep(BlockDescription& d, std::vector<TensorSpec> made) const {
   d.recomputed.assign(end, made.end());
 }
 
+namespace {
+
+// The rows of one of the call's sequences.
+Tensor sequence_of(const BlockRun& run, const Tensor& rows, size_t sequence) {
+  return rows.rows(static_cast<int64_t>(sequence) * run.shape.tokens, run.shape.tokens);
+}
+
+}  // namespace
+
 // The qkv that attention reads: normed per head where the family does so, then rotated. Without
 // head norms this works in place on the saved qkv; with them in `buffer`, and again in backward.
-Tensor Layer::attention_input(const BlockRun& run, const Tensor& buffer, int64_t past) const {
+Tensor Layer::attention_input(const BlockRun& run, const Tensor& buffer) const {
   const AttentionShape shape = attention_shape(run.shape);
   Tensor x = rows_of(run, run.saved[qkv], qkv_width());
   if (config_.qk_norm) {
@@ -101,27 +110,33 @@ Tensor Layer::attention_input(const BlockRun& run, const Tensor& buffer, int64_t
                       rstd);
     x = ready_qkv;
   }
-  if (config_.position == PositionKind::rope)
-    run.ops.rope({run.shape.tokens, past, heads() + kv_heads(), config_.head_dim}, run.rope_table,
-                 x, false);
+  if (config_.position != PositionKind::rope) return x;
+  RopeShape rotation{run.shape.tokens, 0, heads() + kv_heads(), config_.head_dim};
+  if (run.caches.empty()) run.ops.rope(rotation, run.rope_table, x, false);
+  for (size_t s = 0; s < run.caches.size(); ++s) {
+    rotation.first_position = run.caches[s].past;
+    run.ops.rope(rotation, run.rope_table, sequence_of(run, x, s), false);
+  }
   return x;
 }
 
 void Layer::attend(const BlockRun& run, const Tensor& ready_qkv) const {
   const AttentionShape shape = masked_shape(run);
   const Tensor out = rows_of(run, run.saved[attended], query_width());
-  if (run.cache != nullptr)
-    run.ops.attention_cached(shape, ready_qkv, run.cache->past, run.cache->keys, run.cache->values,
-                             out);
-  else
-    run.ops.attention(shape, ready_qkv, out, lse_of(run));
+  if (run.caches.empty()) return run.ops.attention(shape, ready_qkv, out, lse_of(run));
+  const AttentionShape one = attention_shape({1, run.shape.tokens});
+  for (size_t s = 0; s < run.caches.size(); ++s) {
+    const KvCache& cache = run.caches[s];
+    run.ops.attention_cached(one, sequence_of(run, ready_qkv, s), cache.past, cache.keys,
+                             cache.values, sequence_of(run, out, s));
+  }
 }
 
 // A product whose inputs are split over the ranks: the sum of own rows. One rank adds the bias.
 Tensor Layer::joined_product(const BlockRun& run, const Tensor& x, Pair linear) const {
   const Tensor all = rows_of(run, run.scratch[branch], config_.hidden);
-  run.ops.linear(x, at(run.params, linear.weight),
-                 split_.rank == 0 ? at(run.params, linear.bias) : Tensor{}, all);
+  apply_linear(run, x, at(run.params, linear.weight),
+               split_.rank == 0 ? at(run.params, linear.bias) : Tensor{}, all);
   run.region.leave(all).wait();
   return run.region.own(all);
 }
@@ -129,7 +144,6 @@ Tensor Layer::joined_product(const BlockRun& run, const Tensor& x, Pair linear) 
 // Up to attention's output.
 void Layer::forward_attention(const BlockRun& run) const {
   const auto epsilon = static_cast<float>(config_.norm_epsilon);
-  const int64_t past = run.cache != nullptr ? run.cache->past : 0;
   const Tensor n = rows_of(run, run.scratch[normed], config_.hidden);
   run.ops.norm({config_.norm,
                 epsilon,
@@ -139,9 +153,9 @@ void Layer::forward_attention(const BlockRun& run) const {
                 at(run.params, norm1_.bias)},
                {}, run.region.own(n), own_rows_of(run, run.saved[stats1], stats_width()));
   run.region.enter(n);
-  run.ops.linear(n, at(run.params, qkv_.weight), at(run.params, qkv_.bias),
-                 rows_of(run, run.saved[qkv], qkv_width()));
-  attend(run, attention_input(run, config_.qk_norm ? run.scratch[ready] : Tensor{}, past));
+  apply_linear(run, n, at(run.params, qkv_.weight), at(run.params, qkv_.bias),
+               rows_of(run, run.saved[qkv], qkv_width()));
+  attend(run, attention_input(run, config_.qk_norm ? run.scratch[ready] : Tensor{}));
 }
 
 // From there up to the activation's input.
@@ -157,7 +171,7 @@ Tensor Layer::forward_middle(const BlockRun& run) const {
                own_rows_of(run, run.saved[stats2], stats_width()));
   run.region.enter(n);
   const Tensor p = rows_of(run, run.saved[pre], pre_width());
-  run.ops.linear(n, at(run.params, up_.weight), at(run.params, up_.bias), p);
+  apply_linear(run, n, at(run.params, up_.weight), at(run.params, up_.bias), p);
   return p;
 }
 
@@ -176,7 +190,7 @@ void Layer::recompute(const BlockRun& run) const {
     forward_middle(run);
   } else if (recompute_ == Recompute::selective) {
     // Without head norms the saved qkv is rotated already.
-    attend(run, config_.qk_norm ? attention_input(run, run.scratch[ready], 0)
+    attend(run, config_.qk_norm ? attention_input(run, run.scratch[ready])
                                 : rows_of(run, run.saved[qkv], qkv_width()));
   }
 }

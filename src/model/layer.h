@@ -72,7 +72,7 @@ class Layer final : public Block {
   void keep(BlockDescription& d, std::vector<TensorSpec> made) const;
   void forward_attention(const BlockRun& run) const;
   Tensor forward_middle(const BlockRun& run) const;
-  Tensor attention_input(const BlockRun& run, const Tensor& buffer, int64_t past) const;
+  Tensor attention_input(const BlockRun& run, const Tensor& buffer) const;
   void attend(const BlockRun& run, const Tensor& ready_qkv) const;
   Tensor joined_product(const BlockRun& run, const Tensor& x, Pair linear) const;
 

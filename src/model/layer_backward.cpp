@@ -59,7 +59,7 @@ Work Layer::mlp_input(const BlockRun& run, const Tensor& dy) const {
 void Layer::attention_heads_grad(const BlockRun& run, const Tensor& dattn, const Tensor& dq) const {
   Ops& ops = run.ops;
   const Tensor raw = rows_of(run, run.saved[qkv], qkv_width());
-  const Tensor read = config_.qk_norm ? attention_input(run, run.scratch[ready_again], 0) : raw;
+  const Tensor read = config_.qk_norm ? attention_input(run, run.scratch[ready_again]) : raw;
   const AttentionShape shape = masked_shape(run);
   ops.attention_grad(shape, read, rows_of(run, run.saved[attended], query_width()), dattn,
                      lse_of(run), dq);

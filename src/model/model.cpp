@@ -19,6 +19,14 @@ void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site,
           (run.dropout_stream << 16) + static_cast<uint64_t>(site), static_cast<uint64_t>(before)});
 }
 
+void apply_linear(const BlockRun& run, const Tensor& x, const Tensor& w, const Tensor& bias,
+                  Tensor y) {
+  if (run.decodes())
+    run.ops.linear_few(x, w, bias, y);
+  else
+    run.ops.linear(x, w, bias, y);
+}
+
 Model::Model(const ModelConfig& model_config, const ModelPart& model_part)
     : config(model_config), part(model_part) {
   check(config);

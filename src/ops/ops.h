@@ -92,6 +92,9 @@ class Ops {
   // ---- linear layers; weights are [O, I] as in PyTorch
   // y[R,O] = x[R,I] w^T (+ bias[O], may be empty)
   virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) = 0;
+  // The same for the few rows of decoding, at the speed at which the weights can be read. A row's
+  // values depend neither on the other rows nor on the number of threads. Needs no workspace.
+  virtual void linear_few(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) = 0;
   // dx[R,I] = dy[R,O] w
   virtual void linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) = 0;
   // dw[O,I] (f32) = dy^T x

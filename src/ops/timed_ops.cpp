@@ -84,6 +84,11 @@ void TimedOps::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tens
   ops_.linear(x, w, bias, y);
 }
 
+void TimedOps::linear_few(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) {
+  const Clock clock(*this, "linear_few");
+  ops_.linear_few(x, w, bias, y);
+}
+
 void TimedOps::linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) {
   const Clock clock(*this, "linear_input_grad");
   ops_.linear_input_grad(dy, w, dx);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -28,12 +29,20 @@ void pass(const Streams& s, size_t begin, size_t end) {
 
 // Runs work(begin, end) on equal parts of the elements, one thread each.
 template <class Work>
-void in_parts(size_t threads, Work&& work) {
+void in_parts(size_t threads, size_t elements, Work&& work) {
   std::vector<std::jthread> running;
   for (size_t t = 0; t < threads; ++t)
-    running.emplace_back([&work, t, threads] {
-      work(stream_elements * t / threads, stream_elements * (t + 1) / threads);
+    running.emplace_back([&work, t, threads, elements] {
+      work(elements * t / threads, elements * (t + 1) / threads);
     });
+}
+
+constexpr size_t read_words = size_t{48} << 20;
+
+MemoryPlan reading_plan() {
+  MemoryPlan plan;
+  plan.add({"words", "measurement", read_words * sizeof(uint64_t)});
+  return plan;
 }
 
 }  // namespace
@@ -50,20 +59,43 @@ double measure_stream_bytes(int threads, int rounds) {
   };
   const Streams s{take("p"), take("m"), take("v"), take("g")};
   const auto parts = static_cast<size_t>(std::max(1, threads));
-  in_parts(parts, [&](size_t begin, size_t end) {
+  in_parts(parts, stream_elements, [&](size_t begin, size_t end) {
     std::fill(s.g + begin, s.g + end, 1.0f);
     pass(s, begin, end);
   });
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
     const double start = monotonic_seconds();
-    in_parts(parts, [&](size_t begin, size_t end) { pass(s, begin, end); });
+    in_parts(parts, stream_elements, [&](size_t begin, size_t end) { pass(s, begin, end); });
     seconds.push_back(monotonic_seconds() - start);
   }
   std::nth_element(seconds.begin(), seconds.begin() + rounds / 2, seconds.end());
   constexpr double bytes_per_element = 28;
   return bytes_per_element * static_cast<double>(stream_elements) /
          seconds[static_cast<size_t>(rounds / 2)];
+}
+
+MemoryReading::MemoryReading(int threads)
+    : threads_(static_cast<size_t>(std::max(1, threads))), arena_(reading_plan(), Tier::device) {
+  const Tensor words = arena_.take("words", DType::i64, Shape{static_cast<int64_t>(read_words)});
+  auto* const data = static_cast<uint64_t*>(words.data);
+  in_parts(threads_, read_words,
+           [&](size_t begin, size_t end) { std::fill(data + begin, data + end, uint64_t{1}); });
+  words_ = data;
+}
+
+double MemoryReading::bytes_per_second() {
+  std::atomic<uint64_t> total = 0;
+  const double start = monotonic_seconds();
+  in_parts(threads_, read_words, [&](size_t begin, size_t end) {
+    uint64_t sums[8] = {};
+    for (size_t i = begin; i + 8 <= end; i += 8)
+      for (size_t j = 0; j < 8; ++j) sums[j] += words_[i + j];
+    for (const uint64_t sum : sums) total += sum;
+  });
+  const double seconds = monotonic_seconds() - start;
+  expect(total > 0, "memory that was read");
+  return sizeof(uint64_t) * static_cast<double>(read_words) / seconds;
 }
 
 }  // namespace rankine

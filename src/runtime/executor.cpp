@@ -77,20 +77,28 @@ void Executor::choose(BlockRun& run, size_t block, int micro, bool backward) {
 }
 
 // Each block writes straight into the next one's saved input, or what is sent.
-void Executor::forward_block(BlockRun& run, size_t block, int micro, int64_t past) {
+void Executor::forward_block(BlockRun& run, size_t block, int micro) {
   choose(run, block, micro, false);
-  const bool layer = !caches_.empty() && block > 0 && block <= caches_.size();
-  KvCache cache = layer ? caches_[block - 1] : KvCache{};
-  cache.past = past;
-  run.cache = setup_.cached ? &cache : nullptr;
   model_.blocks[block]->forward(run, hands_on_[block] ? place(block + 1, micro).saved_in_forward[0]
                                                       : place(block, micro).output);
-  run.cache = nullptr;
+}
+
+// The embedding needs to know only how much there is.
+void Executor::choose_caches(BlockRun& run, size_t block, std::span<const CachedSequence> cached) {
+  const auto slots = static_cast<size_t>(setup_.sequences);
+  used_caches_.clear();
+  for (const CachedSequence& sequence : cached) {
+    const bool layer = block > 0 && block <= static_cast<size_t>(model_.config.layers);
+    used_caches_.push_back(layer ? caches_[(block - 1) * slots + static_cast<size_t>(sequence.slot)]
+                                 : KvCache{});
+    used_caches_.back().past = sequence.past;
+  }
+  run.caches = used_caches_;
 }
 
 void Executor::forward(const StepInputs& inputs, const Action& action) {
   BlockRun run = start_training(inputs, action.micro);
-  forward_block(run, static_cast<size_t>(action.block), action.micro, 0);
+  forward_block(run, static_cast<size_t>(action.block), action.micro);
 }
 
 void Executor::recompute(const StepInputs& inputs, const Action& action) {
@@ -262,7 +270,7 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
             works_[j].wait();
         wait_parameters(evaluation_reads_[b]);
         BlockRun run = begin;
-        forward_block(run, b, 0, 0);
+        forward_block(run, b, 0);
         break;
       }
       case ActionKind::load:
@@ -283,14 +291,26 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
   return losses_[0];
 }
 
-Tensor Executor::logits(std::span<const int32_t> ids, MicroShape shape, int64_t past,
-                        int64_t count) {
-  expect(!setup_.cached || (shape.batch == 1 && past + shape.tokens <= setup_.positions),
-         "cached tokens fit their cache");
+void Executor::token_losses(std::span<float> losses) {
+  BlockRun run = start({1, static_cast<int64_t>(losses.size())}, 0);
+  choose(run, model_.blocks.size() - 1, 0, false);
+  ops_.download(model_.head().token_losses(run), losses.data());
+}
+
+Tensor Executor::logits(std::span<const int32_t> ids, MicroShape shape,
+                        std::span<const CachedSequence> cached, int64_t count) {
+  expect(cached.empty() || static_cast<int64_t>(cached.size()) == shape.batch,
+         "caches for every sequence");
+  for (const CachedSequence& sequence : cached)
+    expect(sequence.slot < setup_.sequences && sequence.past + shape.tokens <= setup_.positions,
+           "cached tokens fit their cache");
   BlockRun run = start(shape, 0);
   ops_.upload(ids.data(), run.ids);
   const size_t head = model_.blocks.size() - 1;
-  for (size_t b = 0; b < head; ++b) forward_block(run, b, 0, past);
+  for (size_t b = 0; b <= head; ++b) {
+    choose_caches(run, b, cached);
+    if (b < head) forward_block(run, b, 0);
+  }
   choose(run, head, 0, false);
   return model_.head().logits(run, shape.rows() - count, count);
 }

@@ -17,8 +17,14 @@ struct ExecutorSetup {
   DType compute = DType::f32;
   Purpose purpose = Purpose::training;
   int64_t positions = 0;       // of the rotary table and the key/value caches
-  bool cached = false;         // inference with key/value caches for one sequence
+  int64_t sequences = 0;       // inference with key/value caches for as many; 0: without
   bool document_mask = false;  // attention stays within documents
+};
+
+// A sequence that continues what is in the caches.
+struct CachedSequence {
+  int64_t slot = 0;  // whose caches
+  int64_t past = 0;  // tokens in them
 };
 
 // Whom an executor talks to during computations. All of it outlives the executor.
@@ -60,9 +66,12 @@ class Executor {
   // together.
   double evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets, MicroShape shape,
                   std::span<const int32_t> first_keys = {});
-  // Inference: runs `ids` (one sequence of T new tokens behind `past` cached ones, or B sequences
-  // without caches) and returns the logits [n, Vp] of the last n rows.
-  Tensor logits(std::span<const int32_t> ids, MicroShape shape, int64_t past, int64_t count);
+  // The losses of the first tokens of the micro-batch evaluated last, on a rank with the head.
+  void token_losses(std::span<float> losses);
+  // Inference: runs B sequences of T new tokens, each behind what its caches hold, or without
+  // caches when `cached` is empty, and returns the logits [n, Vp] of the last n rows.
+  Tensor logits(std::span<const int32_t> ids, MicroShape shape,
+                std::span<const CachedSequence> cached, int64_t count);
 
   const ExactSum& loss() const { return loss_; }
   Ops& ops() const { return ops_; }
@@ -89,7 +98,8 @@ class Executor {
   BlockRun start(MicroShape shape, int micro) const;
   BlockRun start_training(const StepInputs& inputs, int micro) const;
   void choose(BlockRun& run, size_t block, int micro, bool backward);
-  void forward_block(BlockRun& run, size_t block, int micro, int64_t past);
+  void forward_block(BlockRun& run, size_t block, int micro);
+  void choose_caches(BlockRun& run, size_t block, std::span<const CachedSequence> cached);
   void forward(const StepInputs& inputs, const Action& action);
   void recompute(const StepInputs& inputs, const Action& action);
   void backward(const StepInputs& inputs, const Action& action);
@@ -122,7 +132,8 @@ class Executor {
   std::vector<std::vector<int>> forward_reads_, backward_reads_, evaluation_reads_;
   std::vector<Place> places_;  // [micro][block]
   std::vector<BlockBuffers> buffers_;
-  std::vector<KvCache> caches_;
+  std::vector<KvCache> caches_;       // [layer][slot]
+  std::vector<KvCache> used_caches_;  // of the current call and block
   Tensor ids_, targets_, first_keys_, rope_, loss_sums_, exact_;
   std::vector<bool> backward_before_;           // per block, in this step
   std::vector<double> losses_;                  // per micro-batch

@@ -51,7 +51,7 @@ char* bytes_of(const Tensor& pool, int64_t offset = 0) {
 std::vector<BlockDescription> Executor::describe(const Ops& ops, const Model& model,
                                                  const ExecutorSetup& setup) {
   std::vector<BlockDescription> blocks = model.describe(ops, setup.shape, setup.compute);
-  if (setup.cached)
+  if (setup.sequences > 0)
     for (BlockDescription& block : blocks)
       block.workspace =
           std::max(block.workspace,
@@ -106,9 +106,10 @@ void Executor::add_to(MemoryPlan& plan) const {
       rows * static_cast<uint64_t>(model_.config.hidden * dtype_bytes(setup_.compute));
   for (const char* name : {"hidden 0", "hidden 1"})
     plan.add({name, "activations", hidden_bytes, Life::scratch, "forward"});
-  const uint64_t cache_bytes = static_cast<uint64_t>(model_.config.kv_width() * setup_.positions) *
-                               static_cast<uint64_t>(dtype_bytes(setup_.compute));
-  for (int64_t layer = 0; setup_.cached && layer < model_.config.layers; ++layer)
+  const uint64_t cache_bytes =
+      static_cast<uint64_t>(setup_.sequences * model_.config.kv_width() * setup_.positions) *
+      static_cast<uint64_t>(dtype_bytes(setup_.compute));
+  for (int64_t layer = 0; setup_.sequences > 0 && layer < model_.config.layers; ++layer)
     for (const char* what : {"keys", "values"})
       plan.add({fmt::format("layers.{}.{}", layer, what), "key/value cache", cache_bytes});
 }
@@ -267,11 +268,15 @@ void Executor::bind_inference(Arena& arena) {
     place(b, 0).saved = saved;
   }
   const ModelConfig& c = model_.config;
-  for (int64_t layer = 0; setup_.cached && layer < c.layers; ++layer) {
-    const Shape shape{c.kv_heads, setup_.positions, c.head_dim};
+  used_caches_.reserve(static_cast<size_t>(setup_.sequences));
+  for (int64_t layer = 0; setup_.sequences > 0 && layer < c.layers; ++layer) {
+    const Shape one{c.kv_heads, setup_.positions, c.head_dim};
+    const Shape all{setup_.sequences, one.elements()};
     const std::string name = fmt::format("layers.{}.", layer);
-    caches_.push_back({arena.take(name + "keys", setup_.compute, shape),
-                       arena.take(name + "values", setup_.compute, shape), 0});
+    const Tensor keys = arena.take(name + "keys", setup_.compute, all),
+                 values = arena.take(name + "values", setup_.compute, all);
+    for (int64_t slot = 0; slot < setup_.sequences; ++slot)
+      caches_.push_back({keys.rows(slot, 1).as(one), values.rows(slot, 1).as(one), 0});
   }
 }
 

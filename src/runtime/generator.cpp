@@ -1,6 +1,8 @@
 #include "runtime/generator.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 namespace rankine {
 namespace {
@@ -15,12 +17,12 @@ void widen(const std::byte* raw, std::span<float> to) {
 
 }  // namespace
 
-ExecutorSetup generation_setup(DType compute, int64_t positions) {
-  return {.shape = {1, std::min(positions, prompt_piece)},
+ExecutorSetup generation_setup(DType compute, int64_t positions, int64_t sequences) {
+  return {.shape = {1, std::max(std::min(positions, prompt_piece), sequences)},
           .compute = compute,
           .purpose = Purpose::inference,
           .positions = positions,
-          .cached = true};
+          .sequences = sequences};
 }
 
 void download_floats(Ops& ops, const Tensor& from, std::vector<std::byte>& raw,
@@ -39,42 +41,133 @@ void download_floats(Ops& ops, const Tensor& from, std::vector<std::byte>& raw,
   }
 }
 
-Generator::Generator(Engine& engine, const SamplerOptions& options)
+Generator::Generator(Engine& engine, const SamplerOptions& options, std::vector<int32_t> end_tokens)
     : engine_(engine),
       sampler_(options),
-      logits_(static_cast<size_t>(engine.config().vocabulary)) {}
+      end_tokens_(std::move(end_tokens)),
+      held_(static_cast<size_t>(engine.setup().sequences)),
+      logits_(held_.size() * static_cast<size_t>(engine.config().vocabulary)) {}
+
+std::span<float> Generator::logits_of(size_t row) {
+  const auto width = static_cast<size_t>(engine_.config().vocabulary);
+  return std::span(logits_).subspan(row * width, width);
+}
 
 std::span<const float> Generator::append(std::span<const int32_t> ids) {
-  Executor& executor = engine_.executor();
+  return read(0, ids);
+}
+
+std::span<const float> Generator::read(int64_t slot, std::span<const int32_t> ids) {
+  std::vector<int32_t>& held = held_[static_cast<size_t>(slot)];
   Tensor row;
   while (!ids.empty()) {
     const size_t n = std::min(ids.size(), static_cast<size_t>(engine_.setup().shape.tokens));
-    row = executor.logits(ids.first(n), {1, static_cast<int64_t>(n)}, past_, 1);
-    past_ += static_cast<int64_t>(n);
+    const CachedSequence sequence{slot, static_cast<int64_t>(held.size())};
+    row = engine_.executor().logits(ids.first(n), {1, static_cast<int64_t>(n)},
+                                    std::span(&sequence, 1), 1);
+    held.insert(held.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
     ids = ids.subspan(n);
   }
-  download_floats(executor.ops(), row.range(0, engine_.config().vocabulary), raw_, logits_);
-  return logits_;
+  download_floats(engine_.executor().ops(), row.range(0, engine_.config().vocabulary), raw_,
+                  logits_of(0));
+  return logits_of(0);
 }
 
-bool Generator::ends_text(int32_t id) const {
-  const ModelConfig& c = engine_.config();
-  return id == c.eos ||
-         std::find(c.more_eos.begin(), c.more_eos.end(), int64_t{id}) != c.more_eos.end();
+// One more token of every text, together: the weights are read once.
+void Generator::decode(std::span<const Text> texts) {
+  std::vector<CachedSequence> sequences;
+  std::vector<int32_t> ids;
+  for (const Text& text : texts) {
+    std::vector<int32_t>& held = held_[static_cast<size_t>(text.slot)];
+    sequences.push_back({text.slot, static_cast<int64_t>(held.size())});
+    ids.push_back(text.last);
+    held.push_back(text.last);
+  }
+  const auto count = static_cast<int64_t>(texts.size());
+  const Tensor rows = engine_.executor().logits(ids, {count, 1}, sequences, count);
+  for (int64_t r = 0; r < count; ++r)
+    download_floats(engine_.executor().ops(), rows.rows(r, 1).range(0, engine_.config().vocabulary),
+                    raw_, logits_of(static_cast<size_t>(r)));
 }
 
-void Generator::run(std::span<const int32_t> prompt, int64_t most,
-                    const std::function<bool(int32_t)>& emit) {
-  const int64_t needed = past_ + static_cast<int64_t>(prompt.size()) + most;
+// Chooses the text's next token; false when the text ends there.
+bool Generator::go_on(Text& text, uint64_t sample, std::span<float> logits, const Emit& emit,
+                      TextEnd& end) {
+  for (const int32_t id : forbidden_)
+    logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+  const size_t position = held_[static_cast<size_t>(text.slot)].size();
+  text.last = sampler_.choose(logits, position, sample);
+  end = TextEnd::end_token;
+  if (std::ranges::find(end_tokens_, text.last) != end_tokens_.end()) return false;
+  end = TextEnd::stopped;
+  if (!emit(text.request, text.last)) return false;
+  end = TextEnd::length;
+  return --text.left > 0;
+}
+
+bool Generator::start(const TextRequest& request, Text& text, const Emit& emit, TextEnd& end) {
+  const size_t known = held_[static_cast<size_t>(text.slot)].size();
+  read(text.slot, std::span(request.prompt).subspan(known));
+  text.left = request.most;
+  return go_on(text, request.sample, logits_of(0), emit, end);
+}
+
+void Generator::check(const TextRequest& request) const {
+  expect(!request.prompt.empty() && request.most > 0, "a prompt, and a token to write");
+  const int64_t needed = static_cast<int64_t>(request.prompt.size()) + request.most;
   require(needed <= engine_.setup().positions, ErrorKind::usage,
           "{} tokens of text do not fit the {} positions there are", needed,
           engine_.setup().positions);
-  std::span<const float> logits = append(prompt);
-  for (int64_t i = 0; i < most; ++i) {
-    const int32_t id = sampler_.choose(logits, static_cast<uint64_t>(past_));
-    if (ends_text(id) || !emit(id)) return;
-    if (i + 1 < most) logits = append(std::span(&id, 1));
+}
+
+void Generator::run(std::span<const TextRequest> requests, const Emit& emit, const Ended& ended) {
+  for (const TextRequest& request : requests) check(request);
+  std::vector<Text> running;
+  std::vector<int64_t> free_slots(held_.size());
+  std::iota(free_slots.rbegin(), free_slots.rend(), 0);
+  for (size_t next = 0; next < requests.size() || !running.empty();) {
+    TextEnd end = TextEnd::length;
+    if (next < requests.size() && !free_slots.empty()) {
+      Text text{next, free_slots.back(), 0, 0};
+      held_[static_cast<size_t>(text.slot)].clear();
+      if (start(requests[next], text, emit, end)) {
+        running.push_back(text);
+        free_slots.pop_back();
+      } else {
+        ended(next, end);
+      }
+      ++next;
+      continue;
+    }
+    decode(running);
+    std::vector<Text> still;
+    for (size_t r = 0; r < running.size(); ++r) {
+      Text& text = running[r];
+      if (go_on(text, requests[text.request].sample, logits_of(r), emit, end)) {
+        still.push_back(text);
+        continue;
+      }
+      free_slots.push_back(text.slot);
+      ended(text.request, end);
+    }
+    running = std::move(still);
   }
+}
+
+TextEnd Generator::run_on(const TextRequest& request, const Emit& emit) {
+  check(request);
+  std::vector<int32_t>& held = held_[0];
+  const auto [known, end_of_known] = std::ranges::mismatch(held, request.prompt);
+  // The last token is read again: its logits are wanted.
+  held.resize(std::min(static_cast<size_t>(known - held.begin()), request.prompt.size() - 1));
+  Text text{0, 0, 0, 0};
+  TextEnd end = TextEnd::length;
+  bool more = start(request, text, emit, end);
+  while (more) {
+    decode(std::span(&text, 1));
+    more = go_on(text, request.sample, logits_of(0), emit, end);
+  }
+  return end;
 }
 
 }  // namespace rankine

@@ -119,6 +119,17 @@ void check_memory_options(const ParallelOptions& o, const OffloadSetup& offload)
           "and the next step would take the same processor and memory in turn, and nothing could "
           "be won for parameters that are one update old",
           o.delayed_update);
+  const bool loads = o.offload_parameters != Offload::none;
+  require(
+      o.gather_window == ParallelOptions{}.gather_window || o.zero == 3 || loads, ErrorKind::usage,
+      "--gather-window {} is about parameters that come and go during a step: it needs --zero 3 "
+      "or --offload-parameters",
+      o.gather_window);
+  require(o.offload_prefetch == ParallelOptions{}.offload_prefetch || loads ||
+              o.offload_activations != Offload::none,
+          ErrorKind::usage,
+          "--offload-prefetch {} needs --offload-parameters or --offload-activations",
+          o.offload_prefetch);
 }
 
 }  // namespace

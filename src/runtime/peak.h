@@ -1,5 +1,6 @@
 #pragma once
 #include "ops/ops.h"
+#include "tensor/arena.h"
 
 // What this machine can do at best, measured: the denominators of MFU and of bandwidth shares.
 namespace rankine {
@@ -24,5 +25,17 @@ FastestProduct fastest_product(Ops& ops, DType dtype, int rounds);
 // Bytes per second of the optimizer's pattern (4 f32 streams read, 3 written), multiplied and
 // added without a division or root: what AdamW could reach.
 double measure_stream_bytes(int threads, int rounds);
+
+// Reading memory and nothing else, what generating text could reach at best.
+class MemoryReading {
+ public:
+  explicit MemoryReading(int threads);
+  double bytes_per_second();  // of one pass
+
+ private:
+  size_t threads_;
+  Arena arena_;
+  const uint64_t* words_;
+};
 
 }  // namespace rankine

@@ -121,7 +121,12 @@ class ParamStore {
   struct BlockStates {
     Tensor weights, gradients, momentum, variance, computed;
   };
-  using Visit = std::function<void(size_t block, const BlockStates& states)>;
+  // Parts of DiskStates as bits.
+  struct BlockPass {
+    DiskStaging* staging = nullptr;
+    unsigned read = 0, written = 0;
+    bool backwards = false;
+  };
 
   bool optimizer_on(Offload tier) const { return setup_.offload.optimizer == tier; }
   bool parameters_on(Offload tier) const { return setup_.offload.parameters == tier; }
@@ -135,8 +140,10 @@ class ParamStore {
   Tensor mapped(size_t part) const;
   Tensor computed_flat() const;
   BlockStates states_of(size_t block, std::span<const Tensor> staged) const;
-  // Visits all blocks; of `read` and `written` what lies on disk passes through `staging`.
-  void visit_blocks(DiskStaging* staging, DiskStaging::Pass pass, const Visit& visit) const;
+  // Calls visit(block, states) for all blocks; of `read` and `written` what lies on disk passes
+  // through the staging. Nothing is allocated without a disk.
+  template <class Visit>
+  void visit_blocks(const BlockPass& pass, const Visit& visit) const;
   void add_parameters_to(MemoryPlan& plan) const;
   void update_block(const AdamWStep& step, size_t block, const BlockStates& states) const;
   void round_weights();

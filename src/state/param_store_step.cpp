@@ -5,7 +5,56 @@
 // What a store does during a step: parameters come and go, gradients leave, the optimizer updates.
 namespace rankine {
 
+namespace {
+
 using D = DiskStates;
+
+constexpr unsigned bit(size_t part) {
+  return 1u << part;
+}
+
+}  // namespace
+
+// ---- blocks
+
+ParamStore::BlockStates ParamStore::states_of(size_t b, std::span<const Tensor> staged) const {
+  const ParamLayout::BlockLayout& block = layout_.blocks()[b];
+  const bool on_disk = optimizer_on(Offload::disk);
+  const auto part = [&](size_t number) { return staged.empty() ? Tensor{} : staged[number]; };
+  BlockStates states;
+  states.weights = weights_tier() == Tier::disk ? part(weights_part())
+                                                : own_part(weights_, block, weights_whole());
+  if (setup_.purpose == Purpose::training) {
+    states.gradients = on_disk ? part(D::gradients) : sums_.result(b);
+    states.momentum =
+        on_disk ? part(D::momentum) : momentum_.range(block.owned_offset, block.shard);
+    states.variance =
+        on_disk ? part(D::variance) : variance_.range(block.owned_offset, block.shard);
+  }
+  if (copies())
+    states.computed = parameters_on(Offload::disk) ? part(D::parameters)
+                                                   : own_part(computed_, block, params_whole());
+  return states;
+}
+
+template <class Visit>
+void ParamStore::visit_blocks(const BlockPass& pass, const Visit& visit) const {
+  DiskStaging::Pass staged{.backwards = pass.backwards};
+  for (size_t part = 0; disk_ != nullptr && part <= D::gradients; ++part) {
+    if (!disk_->holds(part)) continue;
+    if ((pass.read & bit(part)) != 0) staged.read.push_back(part);
+    if ((pass.written & bit(part)) != 0) staged.written.push_back(part);
+  }
+  if (!staged.read.empty() || !staged.written.empty()) {
+    staged.visit = [&](size_t b, std::span<const Tensor> parts) { visit(b, states_of(b, parts)); };
+    return pass.staging->for_each_block(staged);
+  }
+  const size_t count = views_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t b = pass.backwards ? count - 1 - i : i;
+    visit(b, states_of(b, {}));
+  }
+}
 
 // ---- parameters
 
@@ -75,7 +124,7 @@ void ParamStore::refresh_compute() {
 void ParamStore::round_weights() {
   if (copies())
     visit_blocks(
-        staging_.get(), {.read = {D::weights}, .written = {D::parameters}},
+        {staging_.get(), bit(D::weights), bit(D::parameters)},
         [this](size_t, const BlockStates& states) { ops_->cast(states.weights, states.computed); });
   lags_ = false;
 }
@@ -115,7 +164,7 @@ void ParamStore::finish_reductions() {
 
 void ParamStore::sum_squared_gradients(Tensor exact) const {
   if (!counts()) return;
-  visit_blocks(staging_.get(), {.read = {D::gradients}}, [&](size_t b, const BlockStates& states) {
+  visit_blocks({staging_.get(), bit(D::gradients)}, [&](size_t b, const BlockStates& states) {
     const ParamLayout::BlockLayout& block = layout_.blocks()[b];
     for (const ParamLayout::Range& range : block.ranges)
       if (range.counted)
@@ -125,42 +174,6 @@ void ParamStore::sum_squared_gradients(Tensor exact) const {
 }
 
 // ---- updates
-
-ParamStore::BlockStates ParamStore::states_of(size_t b, std::span<const Tensor> staged) const {
-  const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-  const bool on_disk = optimizer_on(Offload::disk);
-  const auto part = [&](size_t number) { return staged.empty() ? Tensor{} : staged[number]; };
-  BlockStates states;
-  states.weights = weights_tier() == Tier::disk ? part(weights_part())
-                                                : own_part(weights_, block, weights_whole());
-  if (setup_.purpose == Purpose::training) {
-    states.gradients = on_disk ? part(D::gradients) : sums_.result(b);
-    states.momentum =
-        on_disk ? part(D::momentum) : momentum_.range(block.owned_offset, block.shard);
-    states.variance =
-        on_disk ? part(D::variance) : variance_.range(block.owned_offset, block.shard);
-  }
-  if (copies())
-    states.computed = parameters_on(Offload::disk) ? part(D::parameters)
-                                                   : own_part(computed_, block, params_whole());
-  return states;
-}
-
-void ParamStore::visit_blocks(DiskStaging* staging, DiskStaging::Pass pass,
-                              const Visit& visit) const {
-  const auto elsewhere = [&](size_t part) { return disk_ == nullptr || !disk_->holds(part); };
-  std::erase_if(pass.read, elsewhere);
-  std::erase_if(pass.written, elsewhere);
-  if (!pass.read.empty() || !pass.written.empty()) {
-    pass.visit = [&](size_t b, std::span<const Tensor> staged) { visit(b, states_of(b, staged)); };
-    return staging->for_each_block(pass);
-  }
-  const size_t count = views_.size();
-  for (size_t i = 0; i < count; ++i) {
-    const size_t b = pass.backwards ? count - 1 - i : i;
-    visit(b, states_of(b, {}));
-  }
-}
 
 void ParamStore::update_block(const AdamWStep& step, size_t b, const BlockStates& states) const {
   const ParamLayout::BlockLayout& block = layout_.blocks()[b];
@@ -183,9 +196,8 @@ void ParamStore::update(const AdamWStep& step) {
     start_update(step);
     return publish();
   }
-  visit_blocks(staging_.get(),
-               {.read = {weights_part(), D::momentum, D::variance, D::gradients},
-                .written = {D::weights, D::momentum, D::variance, D::parameters}},
+  const unsigned adam = bit(weights_part()) | bit(D::momentum) | bit(D::variance);
+  visit_blocks({staging_.get(), adam | bit(D::gradients), adam | bit(D::parameters)},
                [&](size_t b, const BlockStates& states) { update_block(step, b, states); });
 }
 
@@ -194,10 +206,8 @@ void ParamStore::start_update(const AdamWStep& step) {
   expect(pending_ != nullptr && copies(), "a delayed update has a copy to compute with");
   lags_ = true;
   pending_->start(views_.size(), [this, step](const PendingUpdate::Read& read) {
-    visit_blocks(update_staging_.get(),
-                 {.read = {D::weights, D::momentum, D::variance, D::gradients},
-                  .written = {D::weights, D::momentum, D::variance},
-                  .backwards = true},
+    const unsigned adam = bit(D::weights) | bit(D::momentum) | bit(D::variance);
+    visit_blocks({update_staging_.get(), adam | bit(D::gradients), adam, true},
                  [&](size_t b, BlockStates states) {
                    states.computed = {};
                    update_block(step, b, states);

@@ -33,6 +33,7 @@ class CpuOps : public Ops {
   void fill_normal(Tensor x, RandomKey key, uint64_t first_index, float std) override;
 
   void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) override;
+  void linear_few(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) override;
   void linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) override;
   void linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bool accumulate) override;
   void bias_grad(const Tensor& dy, Tensor db, bool accumulate) override;

@@ -16,18 +16,30 @@ LinearSizes sizes_of(const Tensor& x, const Tensor& y, const Tensor& w, DType dt
   return {x.shape[0], x.shape[1], y.shape[1]};
 }
 
+void expect_bias(const Tensor& bias, const Tensor& w) {
+  expect(bias.empty() || (bias.elements() == w.shape[0] && bias.dtype == w.dtype),
+         "a bias [outputs] of the weight's type");
+}
+
 }  // namespace
 
 void CpuOps::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) {
   prepare();
   const LinearSizes sizes = sizes_of(x, y, w, w.dtype);
-  expect(bias.empty() || (bias.elements() == sizes.outputs && bias.dtype == w.dtype),
-         "a bias [outputs] of the weight's type");
+  expect_bias(bias, w);
   void* scratch = layer_workspace(sizes.rows, sizes.inputs, sizes.outputs, w.dtype);
   if (!native(w.dtype))
     return converted_linear({kernels_.casts, *matmul_, scratch, threads_}, x, w, bias, y);
   matmul_->run(forward_product(sizes, w.dtype, !bias.empty()),
                {x.data, w.data, bias.data, y.data, scratch});
+}
+
+void CpuOps::linear_few(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) {
+  prepare();
+  const LinearSizes sizes = sizes_of(x, y, w, w.dtype);
+  expect_bias(bias, w);
+  kernels_.few_rows.linear[storage_of(w.dtype)](
+      {sizes.rows, sizes.inputs, sizes.outputs, x.data, w.data, bias.data, y.data, threads_});
 }
 
 void CpuOps::linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) {

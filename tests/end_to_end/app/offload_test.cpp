@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "training_run.h"
 
 // Memory options of the program: recomputation, offloading, limits.
@@ -40,28 +42,101 @@ TEST_F(Offloading, RunsAndResumesWithTheSameBitsAndLeavesNothing) {
   EXPECT_EQ(numbers(home() / "straight"), numbers(home() / "kept"));
 }
 
-TEST_F(Offloading, LeftOversOfAKilledRunAreRemoved) {
-  {
-    Command command(home(), offloaded("killed", "1000000"));
-    while (command.running() && command.errors().find("| loss") == std::string::npos)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    command.send(SIGKILL);
-    command.wait();
+TEST_F(Offloading, EverythingInAnotherTierIsTheSameRun) {
+  ASSERT_EQ(run(train({"--output", at("kept"), "--steps", "6", "--eval-interval", "3"})).code, 0);
+  for (const std::string tier : {"host", "disk"}) {
+    auto words = train({"--output",
+                        at(tier),
+                        "--steps",
+                        "6",
+                        "--eval-interval",
+                        "3",
+                        "--offload-optimizer",
+                        tier,
+                        "--offload-parameters",
+                        tier,
+                        "--offload-activations",
+                        tier,
+                        "--ranks",
+                        "2",
+                        "--zero",
+                        "3",
+                        "--micro-batch-size",
+                        "2",
+                        "--save-interval",
+                        "3"});
+    if (tier == "disk") words.insert(words.end(), {"--offload-dir", at("tier")});
+    const Finished done = run(words);
+    ASSERT_EQ(done.code, 0) << done.err;
+    for (const char* what : {"optimizer states", "parameters", "activations"})
+      EXPECT_NE(done.err.find(std::string("offload   ") + what), std::string::npos) << done.err;
+    EXPECT_TRUE(files_in(home() / "tier").empty());
+    const auto here = metrics(home() / tier), there = metrics(home() / "kept");
+    ASSERT_EQ(here.size(), there.size());
+    for (size_t i = 0; i < here.size(); ++i)
+      EXPECT_NEAR(here[i]["loss"].get<double>(), there[i]["loss"].get<double>(), 2e-4) << i;
   }
-  EXPECT_EQ(files_in(home() / "tier").size(), 1u);
-  const Finished next = run(offloaded("next", "1"));
-  ASSERT_EQ(next.code, 0) << next.err;
-  EXPECT_TRUE(files_in(home() / "tier").empty());
+  EXPECT_EQ(numbers(home() / "disk"), numbers(home() / "host"));
+}
+
+// Killed behind its first checkpoint, in which the last update lags, a run goes on as if nothing
+// had been: also on other ranks.
+TEST_F(Offloading, ADelayedRunIsResumedWithTheSameBits) {
+  const auto delayed = [&](const std::string& output, const std::string& tier) {
+    auto words = train({"--output",
+                        at(output),
+                        "--steps",
+                        "6",
+                        "--save-interval",
+                        "3",
+                        "--keep-checkpoints",
+                        "0",
+                        "--eval-interval",
+                        "2",
+                        "--delayed-update",
+                        "2",
+                        "--offload-optimizer",
+                        tier,
+                        "--strict",
+                        "--micro-batch-size",
+                        "2",
+                        "--global-batch-size",
+                        "4",
+                        "--precision",
+                        "bf16"});
+    if (tier == "disk")
+      words.insert(words.end(), {"--offload-dir", at("tier"), "--offload-parameters", "disk"});
+    return words;
+  };
+  for (const std::string tier : {"host", "disk"}) {
+    const Finished done = run(delayed(tier, tier));
+    ASSERT_EQ(done.code, 0) << done.err;
+    fs::copy(home() / tier, home() / (tier + "-resumed"), fs::copy_options::recursive);
+    fs::remove_all(home() / (tier + "-resumed") / "step-00000006");
+    const Finished resumed = run({"train", "--resume", "--output", at(tier + "-resumed"), "--ranks",
+                                  "2", "--zero", tier == "host" ? "1" : "3"});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_NE(resumed.err.find("resumed   from step 3"), std::string::npos) << resumed.err;
+    EXPECT_EQ(numbers(home() / (tier + "-resumed")), numbers(home() / tier));
+  }
+  EXPECT_EQ(numbers(home() / "host"), numbers(home() / "disk"));
+  auto undelayed = delayed("undelayed", "host");
+  undelayed.insert(undelayed.end(), {"--delayed-update", "0"});
+  ASSERT_EQ(run(undelayed).code, 0);
+  EXPECT_NE(numbers(home() / "undelayed"), numbers(home() / "host"));
 }
 
 TEST_F(Offloading, WrongRequestsAreRefused) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> refusals = {
       {{"--offload-optimizer", "disk"}, "--offload-dir"},
-      {{"--offload-dir", at("tier")}, "--offload-optimizer disk"},
+      {{"--offload-parameters", "disk"}, "--offload-dir"},
+      {{"--offload-activations", "disk"}, "--offload-dir"},
+      {{"--offload-dir", at("tier")}, "--offload-optimizer"},
+      {{"--delayed-update", "2"}, "--offload-optimizer host or disk"},
+      {{"--delayed-update", "2", "--offload-parameters", "host"}, "needs --offload-optimizer"},
       {{"--recompute-layers", "1"}, "--recompute"},
-      {{"--offload-optimizer", "disk", "--offload-dir", at("tier"), "--strict", "--accumulation",
-        "2"},
-       "--strict"},
+      {{"--gather-window", "3"}, "--zero 3 or --offload-parameters"},
+      {{"--offload-prefetch", "2", "--offload-optimizer", "host"}, "--offload-parameters or"},
       {{"--offload-optimizer", "tape"}, "tape"}};
   for (const auto& [more, says] : refusals) {
     auto words = train({"--output", at("refused"), "--steps", "1"});
@@ -87,6 +162,41 @@ TEST_F(Offloading, ADeviceLimitNamesWhatWouldFit) {
                                    "--offload-optimizer", "host"}));
   EXPECT_EQ(fits.code, 0) << fits.err;
   EXPECT_EQ(numbers(home() / "fits"), numbers(home() / "full"));
+}
+
+// What is far too large fits only with everything elsewhere; the remedy says what that costs.
+TEST_F(Offloading, ARemedyNamesAllThatMustLeave) {
+  auto deep = Json::parse(read_text(home() / "shape" / "config.json"));
+  deep["num_hidden_layers"] = 10;
+  write_text_atomically(home() / "shape" / "config.json", deep.dump());
+  const std::vector<std::string> all = {
+      "--offload-optimizer",   "host", "--offload-parameters", "host",
+      "--offload-activations", "host", "--recompute",          "full",
+      "--bucket-size",         "0"};
+  std::vector<std::string> plan = {"plan", "--model",     at("shape"),    "--seq-length",
+                                   "32",   "--precision", "f32",          "--accumulation",
+                                   "4",    "--json",      at("plan.json")};
+  plan.insert(plan.end(), all.begin(), all.end());
+  const Finished planned = run(plan);
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const auto bytes =
+      Json::parse(read_text(home() / "plan.json"))["zero"][0]["planned_bytes"].get<int64_t>();
+  const auto limited = [&](const std::string& output, const std::vector<std::string>& more) {
+    auto words = train({"--output", at(output), "--steps", "2", "--global-batch-size", "4",
+                        "--device-memory", std::to_string(bytes)});
+    for (const char* name : {"--micro-batch-size", "--threads"})
+      *(std::ranges::find(words, name) + 1) = "1";
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Finished refused = run(limited("refused", {"--bucket-size", "0"}));
+  EXPECT_EQ(refused.code, 5) << refused.err;
+  for (const char* remedy : {"it would fit with", "--recompute full (about ",
+                             "--offload-optimizer host (each step copies ",
+                             "--offload-parameters host (each step copies "})
+    EXPECT_NE(refused.err.find(remedy), std::string::npos) << remedy << refused.err;
+  const Finished fits = run(limited("fits", all));
+  EXPECT_EQ(fits.code, 0) << fits.err;
 }
 
 TEST_F(Offloading, ATokenizerIsTrainedAndGivesTheTextBack) {

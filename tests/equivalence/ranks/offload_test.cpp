@@ -101,5 +101,33 @@ TEST(OffloadedMemory, TheDeviceHoldsParametersAndPassingGradients) {
   EXPECT_GE(states(disk, Tier::disk), 16 * elements);
 }
 
+// Once a step has run: 2 bytes an element, at most a bucket and three blocks of f32 gradients on
+// their way, and what computing takes with or without offloading.
+TEST(OffloadedMemory, TheDeviceArenaIsParametersAndABucket) {
+  ModelConfig config = tiny_models()[2].config;
+  config.layers = 24;
+  const auto world = make_self_world();
+  const Mesh mesh(*world, MeshShape{});
+  Workload work = workload(config, DType::bf16, 1);
+  RankTraining kept(mesh, work, {}),
+      host(mesh, work, {.bucket_bytes = 100'000, .offload = {.optimizer = Offload::host}});
+  EXPECT_EQ(host.step(1).loss, kept.step(1).loss);
+  uint64_t largest = 0;
+  for (const BlockTraits& block : host.engine.step_plan().traits)
+    largest = std::max(largest, static_cast<uint64_t>(block.parameter_elements) * 4);
+  uint64_t under_way = 0, states = 0;
+  for (const PlanLine& line : summary(host.engine.plan(), Tier::device))
+    if (line.category == "gradients under way") under_way = line.bytes;
+  for (const PlanLine& line : summary(kept.engine.plan(), Tier::device))
+    for (const char* state : {"parameters", "master weights", "gradients", "optimizer states"})
+      states += line.category == state ? line.bytes : 0;
+  const auto elements = static_cast<uint64_t>(host.engine.store().elements());
+  EXPECT_EQ(states, 18 * elements);
+  EXPECT_LE(under_way, 100'000 + 3 * largest);
+  EXPECT_EQ(host.engine.arena().peak_bytes(),
+            kept.engine.arena().peak_bytes() - states + 2 * elements + under_way);
+  EXPECT_EQ(host.engine.host_arena().peak_bytes(), 16 * elements);
+}
+
 }  // namespace
 }  // namespace rankine::test

@@ -16,16 +16,17 @@ Workload workload(const ModelConfig& config, DType compute, int micros) {
           .shape = {2, 8},
           .micros = micros,
           .compute = compute,
+          .steps = 2,
           .optimizer = {.epsilon = 1e-3, .clip_grad = 0.5},
           .validates = true};
 }
 
-void expect_same_bits(const Workload& work, const Layout& layout, const Layout& kept) {
+void expect_same_bits(const Workload& work, const Layout& layout, const Outcome& kept) {
   SCOPED_TRACE(fmt::format("{}, {}", dtype_name(work.compute), to_string(layout)));
-  const Outcome a = train_as_threads(work, layout), b = train_as_threads(work, kept);
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.norms, b.norms);
-  EXPECT_EQ(a.weights, b.weights);
+  const Outcome out = train_as_threads(work, layout);
+  EXPECT_EQ(out.losses, kept.losses);
+  EXPECT_EQ(out.norms, kept.norms);
+  EXPECT_EQ(out.weights, kept.weights);
 }
 
 // Each thing alone in either tier; with an optimizer in either, whose own change is not the
@@ -42,14 +43,17 @@ void expect_no_change(const Workload& work, const Layout& layout) {
       {.optimizer = disk, .parameters = host, .activations = disk, .prefetch = 2},
       {.optimizer = host, .parameters = host, .activations = host, .prefetch = 3},
       {.optimizer = disk, .parameters = disk, .activations = disk}};
+  Layout kept = layout;
+  const Outcome all_kept = train_as_threads(work, kept);
+  kept.offload.optimizer = host;
+  const Outcome rest_kept = train_as_threads(work, kept);
   for (OffloadSetup setup : setups) {
     setup.folder = folder.path();
-    Layout kept = layout, offloaded = layout;
-    kept.offload.optimizer = setup.optimizer == none ? none : host;
+    Layout offloaded = layout;
     offloaded.offload = setup;
     if (setup.optimizer == setup.activations && setup.optimizer != none)
       offloaded.recompute = Recompute::full;
-    expect_same_bits(work, offloaded, kept);
+    expect_same_bits(work, offloaded, setup.optimizer == none ? all_kept : rest_kept);
   }
 }
 
@@ -64,16 +68,17 @@ TEST_P(Tiers, ChangeNoBitAtAnyStage) {
                      {.data = 2, .zero = zero});
 }
 
-TEST_P(Tiers, ChangeNoBitOnPipelines) {
+INSTANTIATE_TEST_SUITE_P(Models, Tiers, ::testing::ValuesIn(tiny_models()),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(TiersOfPipelines, ChangeNoBit) {
+  const ModelConfig config = tiny_models()[4].config;  // tied, with dropout
   for (const Layout& layout :
        {Layout{.pipeline = 2}, Layout{.pipeline = 2, .schedule = ScheduleKind::gpipe},
         Layout{.data = 2, .zero = 1, .pipeline = 2, .schedule = ScheduleKind::zero_bubble},
         Layout{.data = 2, .zero = 3, .pipeline = 2, .schedule = ScheduleKind::zb_v}})
-    expect_no_change(workload(GetParam().config, DType::bf16, 4 * layout.data), layout);
+    expect_no_change(workload(config, DType::bf16, 4 * layout.data), layout);
 }
-
-INSTANTIATE_TEST_SUITE_P(Models, Tiers, ::testing::ValuesIn(tiny_models()),
-                         [](const auto& tested) { return tested.param.name; });
 
 ModelConfig deep_model(int64_t layers) {
   ModelConfig config = tiny_models()[2].config;
@@ -141,8 +146,9 @@ TEST(TierMemoryPlan, AnEighthOfTheModelStatesIsEnough) {
       EXPECT_FALSE(limits.hold(kept));
       EXPECT_TRUE(limits.hold(plan_of(config, all, compute)))
           << to_table(plan_of(config, all, compute), Tier::device) << states / 8;
-      const Workload work{.config = config, .shape = {1, 8}, .micros = 1, .compute = compute};
-      expect_same_bits(work, {.offload = all}, {});
+      const Workload work{
+          .config = config, .shape = {1, 8}, .micros = 1, .compute = compute, .steps = 2};
+      expect_same_bits(work, {.offload = all}, train_as_threads(work, {}));
     }
 }
 

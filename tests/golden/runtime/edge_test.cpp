@@ -6,7 +6,7 @@ namespace {
 
 std::vector<float> last_logits(Engine& engine, std::span<const int32_t> ids, int64_t rows) {
   const MicroShape shape{1, static_cast<int64_t>(ids.size())};
-  const Tensor all = engine.executor().logits(ids, shape, 0, rows);
+  const Tensor all = engine.executor().logits(ids, shape, {}, rows);
   return host_copy(engine.executor().ops(), all.as(Shape{all.elements()}));
 }
 
@@ -44,12 +44,11 @@ TEST_P(GoldenTrained, GreedyTextFromTheFirstToken) {
   engine.allocate();
   load(engine);
   std::vector<int32_t> ids{expected[0]};
-  Generator(engine, {.temperature = 0})
-      .run(std::span(expected).first(1), static_cast<int64_t>(expected.size()) - 1,
-           [&](int32_t id) {
-             ids.push_back(id);
-             return true;
-           });
+  Generator(engine, {.temperature = 0}, {})
+      .run_on({ids, static_cast<int64_t>(expected.size()) - 1}, [&](size_t, int32_t id) {
+        ids.push_back(id);
+        return true;
+      });
   EXPECT_EQ(ids, expected);
 }
 

@@ -55,7 +55,7 @@ TEST_P(GoldenModel, Logits) {
                  .positions = batches.tokens});
   engine.allocate();
   load(engine);
-  const Tensor all = engine.executor().logits(batches.ids[0], shape(), 0, shape().rows());
+  const Tensor all = engine.executor().logits(batches.ids[0], shape(), {}, shape().rows());
   const std::vector<float> padded = host_copy(*ops, all);
   std::vector<float> logits;
   for (int64_t row = 0; row < shape().rows(); ++row) {
@@ -123,15 +123,13 @@ TEST_P(GoldenModel, GreedyContinuation) {
   const std::vector<int32_t> expected = golden["greedy"]["new_tokens"];
   const auto positions = static_cast<int64_t>(prompt.size() + expected.size());
   const auto ops = make_cpu_ops(2);
-  ModelConfig endless = config;  // the recorded continuation does not stop at an end token
-  endless.eos = -1;
-  endless.more_eos.clear();
-  Engine engine(*ops, endless, generation_setup(DType::f32, positions));
+  Engine engine(*ops, config, generation_setup(DType::f32, positions));
   engine.allocate();
   load(engine);
   std::vector<int32_t> chosen;
-  Generator(engine, {.temperature = 0})
-      .run(prompt, static_cast<int64_t>(expected.size()), [&](int32_t id) {
+  // The recorded continuation does not stop at an end token.
+  Generator(engine, {.temperature = 0}, {})
+      .run_on({prompt, static_cast<int64_t>(expected.size())}, [&](size_t, int32_t id) {
         chosen.push_back(id);
         return true;
       });

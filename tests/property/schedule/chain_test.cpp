@@ -62,13 +62,15 @@ Case random_case(unsigned seed) {
   const ReducePlan reduce = {.every_micro = rng() % 2 == 0,
                              .bucket_elements = static_cast<int64_t>(rng() % 200)};
   const int keep = 1 + static_cast<int>(rng() % 6), linger = static_cast<int>(rng() % 5);
+  const int stored_ahead = static_cast<int>(rng() % 4);  // 0: nothing is stored
   for (int rank = 0; rank < c.shape.ranks; ++rank) {
     RankCase r = random_rank(rng, c.schedule, rank);
     r.program = expand_blocks(c.schedule.ranks[static_cast<size_t>(rank)], r.stages, r.blocks);
     r.program = add_transfers(r.program, c.schedule, rank);
+    if (stored_ahead > 0) r.program = add_stores(r.program, r.blocks, stored_ahead);
     r.program = add_reduces(r.program, r.blocks, reduce);
-    r.program =
-        gathers ? add_gathers(r.program, r.blocks, {.keep = keep}) : add_refreshes(r.program, r.blocks);
+    r.program = gathers ? add_gathers(r.program, r.blocks, {.keep = keep})
+                        : add_refreshes(r.program, r.blocks);
     ActivationStays stays = activation_stays(r.program, r.stages, r.activations);
     place(stays.saved);
     place(stays.passing);
@@ -81,7 +83,7 @@ Case random_case(unsigned seed) {
       c.programs.push_back({.place = {.pipeline = rank, .data = data},
                             .program = r.program,
                             .blocks = r.blocks,
-                            .stays = {gradients, stays.passing}});
+                            .stays = {gradients, stays.passing, stays.saved}});
     c.text += fmt::format("\nrank {}: {}", rank, to_string(r.program));
     c.ranks.push_back(std::move(r));
   }
@@ -194,6 +196,11 @@ class Needs {
         else if (action.stage < last_stage())
           out.push_back(need(StayKind::output_gradient, b));
         break;
+      case ActionKind::store:
+      case ActionKind::fetch:
+        out = {need(StayKind::saved, b)};
+        if (!starts_model(b)) out.push_back(need(StayKind::input, b));
+        break;
       case ActionKind::send_activation:
         out = {need(StayKind::output, last)};
         break;
@@ -236,6 +243,13 @@ class Needs {
   const RankCase& rank_;
 };
 
+// What comes back from a tier is what it was.
+StayKind kind_here(const Stay& stay) {
+  return stay.kind == StayKind::input_again   ? StayKind::input
+         : stay.kind == StayKind::saved_again ? StayKind::saved
+                                              : stay.kind;
+}
+
 TEST(Chain, EveryActionFindsItsActivations) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     const Case c = random_case(seed);
@@ -248,7 +262,7 @@ TEST(Chain, EveryActionFindsItsActivations) {
         const Action& action = program[static_cast<size_t>(i)];
         for (const auto& [kind, block, bytes] : Needs(c, rank).of(action)) {
           const auto held = std::count_if(stays.begin(), stays.end(), [&](const Stay& stay) {
-            return stay.kind == kind && stay.block == block && stay.micro == action.micro &&
+            return kind_here(stay) == kind && stay.block == block && stay.micro == action.micro &&
                    stay.bytes == bytes && stay.first <= i && i <= stay.last;
           });
           ASSERT_EQ(held, bytes > 0 ? 1 : 0)

@@ -124,6 +124,33 @@ TEST_P(LinearTest, many_chunks) {
   EXPECT_TRUE(backend.workspace_intact());
 }
 
+TEST_P(LinearTest, few_rows) {
+  const DType dtype = GetParam();
+  for (const InstructionSet& set : instruction_sets())
+    for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{2, 5, 17}, Sizes{3, 96, 33}, Sizes{4, 257, 31},
+                           Sizes{7, 64, 48}, Sizes{11, 130, 50}}) {
+      SCOPED_TRACE(fmt::format("{} {} rows {} inputs {} outputs {}", set.name, dtype_name(dtype),
+                               s.rows, s.inputs, s.outputs));
+      const Memory x = random_memory(dtype, {s.rows, s.inputs}, 1);
+      const Memory w = random_memory(dtype, {s.outputs, s.inputs}, 2);
+      const Memory bias = random_memory(dtype, {s.outputs}, 3);
+      const Memory y(dtype, {s.rows, s.outputs}), alone(dtype, {s.rows, s.outputs});
+      Backend together(2, set), single(1, set);
+      Values expected = product(values(x.tensor()), values(w.tensor()), s);
+      together.ops().linear_few(x.tensor(), w.tensor(), {}, y.tensor());
+      EXPECT_TRUE(near(values(y.tensor()), expected, rounding(dtype) + 2e-6));
+      for (size_t i = 0; i < expected.size(); ++i)
+        expected[i] += element(bias.tensor(), static_cast<int64_t>(i) % s.outputs);
+      together.ops().linear_few(x.tensor(), w.tensor(), bias.tensor(), y.tensor());
+      EXPECT_TRUE(near(values(y.tensor()), expected, rounding(dtype) + 2e-6));
+      for (int64_t r = 0; r < s.rows; ++r)
+        single.ops().linear_few(x.tensor().rows(r, 1), w.tensor(), bias.tensor(),
+                                alone.tensor().rows(r, 1));
+      EXPECT_TRUE(same_bytes(y.tensor(), alone.tensor())) << "rows or threads matter";
+      EXPECT_TRUE(y.guard_intact() && alone.guard_intact());
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(types, LinearTest, testing::ValuesIn(storage_types),
                          [](const auto& tested) { return std::string(dtype_name(tested.param)); });
 

@@ -40,17 +40,24 @@ TEST(StepCosts, FollowFlopsAndBytes) {
   EXPECT_DOUBLE_EQ(seconds(whole, "0SEND_F0"), 0.4) << "40 bytes";
   EXPECT_DOUBLE_EQ(seconds(whole, "0REDUCE0.1"), 100 * 4 * 2 * 0.75 / 100);
   EXPECT_DOUBLE_EQ(seconds(whole, "0U"), 0);
-  const CostTable cut = step_costs({{blocks(), traits}},
-                                   {.rates = {.flops = 10, .bytes_sent = 100, .memory_bytes = 28},
-                                    .data_degree = 4,
-                                    .compute = DType::bf16,
-                                    .zero = zero_stage(3)});
+  const CostTable cut =
+      step_costs({{blocks(), traits}},
+                 {.rates = {.flops = 10, .bytes_sent = 100, .memory_bytes = 28, .tier_bytes = 50},
+                  .data_degree = 4,
+                  .compute = DType::bf16,
+                  .zero = zero_stage(3)});
+  EXPECT_DOUBLE_EQ(seconds(cut, "0LOAD.2"), 100 * 2 * 0.25 / 50) << "a shard";
+  EXPECT_DOUBLE_EQ(seconds(cut, "0STORE0.1"), 20 / 50.0);
+  EXPECT_DOUBLE_EQ(seconds(cut, "0FETCH0.1"), 20 / 50.0);
+  EXPECT_DOUBLE_EQ(seconds(whole, "0FETCH0.1"), 0);
   EXPECT_DOUBLE_EQ(seconds(cut, "0REDUCE0.1"), 100 * 4 * 0.75 / 100);
   EXPECT_DOUBLE_EQ(seconds(cut, "0GATHER.2"), 100 * 2 * 0.75 / 100);
   EXPECT_DOUBLE_EQ(seconds(cut, "0U"), 608 / 4.0);
   EXPECT_EQ(whole.memory_change(0, parse_program("0F0.1")[0]), 20);
   EXPECT_EQ(whole.memory_change(0, parse_program("0B0.1")[0]), -20);
   EXPECT_EQ(whole.memory_change(0, parse_program("0I0.1")[0]), 0);
+  EXPECT_EQ(whole.memory_change(0, parse_program("0STORE0.1")[0]), -20);
+  EXPECT_EQ(whole.memory_change(0, parse_program("0FETCH0.1")[0]), 20);
   EXPECT_EQ(whole.memory_change(0, parse_program("0W0.1")[0]), -20);
   const CostTable split = step_costs(
       {{blocks(), traits}}, {.rates = {.flops = 10, .bytes_sent = 100}, .tensor_degree = 2});

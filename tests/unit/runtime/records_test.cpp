@@ -50,13 +50,14 @@ TEST(RunState, SurvivesItsText) {
   RunState state;
   state.step = 12;
   state.tokens = 3456;
-  state.trainer = {11, {32768, 17, 1}};
+  state.trainer = {11, {32768, 17, 1}, true};
   state.model = model_preset("qwen3-0.6b");
   state.tokenizer = "bytes";
   state.data_identity = "10 tokens, \"quoted\"";
   state.configuration = "lr = 0.1  # default\n";
   const RunState back = parse_run_state(run_state_text(state), "test");
   EXPECT_EQ(back.step, state.step);
+  EXPECT_TRUE(back.trainer.lags);
   EXPECT_EQ(back.tokens, state.tokens);
   EXPECT_EQ(back.trainer.updates, 11);
   EXPECT_EQ(back.trainer.loss_scale.scale, 32768);

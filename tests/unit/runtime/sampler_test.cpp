@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
+#include <vector>
 
 namespace rankine {
 namespace {
@@ -42,6 +46,41 @@ TEST(Sampler, TopKAndTopPKeepTheLikeliest) {
   const auto narrow = draws({.temperature = 1, .top_p = 0.5}, 300);
   EXPECT_EQ(narrow.size(), 2u);
   EXPECT_TRUE(draws({.temperature = 1, .top_p = 0.9}, 300).contains(2));
+}
+
+// What top-p keeps of a large vocabulary, against sorting all of it.
+TEST(Sampler, TopPOfManyTokensIsThatOfTheSortedOnes) {
+  constexpr size_t count = 3000;
+  std::vector<float> many(count);
+  for (size_t i = 0; i < count; ++i)
+    many[i] = 0.002f * static_cast<float>((i * 1237) % count) * (i % 3 == 0 ? 1.0f : 0.5f);
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(
+      order, [&](size_t a, size_t b) { return many[a] != many[b] ? many[a] > many[b] : a < b; });
+  double total = 0;
+  for (const float x : many) total += std::exp(static_cast<double>(x));
+  for (const double top_p : {0.05, 0.5, 0.9}) {
+    std::set<int32_t> kept;
+    double sum = 0;
+    for (size_t i = 0; sum < top_p * total; ++i) {
+      sum += std::exp(static_cast<double>(many[order[i]]));
+      kept.insert(static_cast<int32_t>(order[i]));
+    }
+    Sampler sampler({.temperature = 1, .top_p = top_p, .seed = 4});
+    std::set<int32_t> drawn;
+    for (uint64_t i = 0; i < 3000; ++i) drawn.insert(sampler.choose(many, i));
+    for (const int32_t id : drawn) EXPECT_TRUE(kept.contains(id)) << top_p << " " << id;
+    EXPECT_GT(drawn.size(), kept.size() / 4) << top_p;
+  }
+}
+
+TEST(Sampler, SamplesOfOnePromptDiffer) {
+  Sampler sampler({.temperature = 1, .top_p = 1, .seed = 1});
+  std::set<int32_t> drawn;
+  for (uint64_t sample = 0; sample < 50; ++sample) drawn.insert(sampler.choose(logits, 7, sample));
+  EXPECT_GT(drawn.size(), 1u);
+  EXPECT_EQ(sampler.choose(logits, 7), sampler.choose(logits, 7, 0));
 }
 
 TEST(Sampler, IsAFunctionOfSeedAndPosition) {

@@ -136,7 +136,7 @@ TEST_P(Gradients, CachedDecodingGivesTheLogitsOfTheWholeSequence) {
                 .positions = tokens});
   whole.allocate();
   whole.store().initialise(7);
-  const Tensor all = whole.executor().logits(ids, {1, tokens}, 0, tokens);
+  const Tensor all = whole.executor().logits(ids, {1, tokens}, {}, tokens);
   const std::vector<float> expected = host_copy(*ops, all);
   const auto width = static_cast<size_t>(all.shape[1]);
 
@@ -146,7 +146,7 @@ TEST_P(Gradients, CachedDecodingGivesTheLogitsOfTheWholeSequence) {
   Engine cached(*cached_ops, config, setup);
   cached.allocate();
   cached.store().initialise(7);
-  Generator generator(cached, {});
+  Generator generator(cached, {}, {});
   size_t past = 0;
   for (const size_t count : {size_t{10}, size_t{1}, size_t{3}, size_t{1}, size_t{6}}) {
     const std::span<const float> logits = generator.append(std::span(ids).subspan(past, count));

@@ -30,6 +30,9 @@ TEST(Action, EveryKindPrintsAndParsesBack) {
       {"0RELEASE.2", {0, ActionKind::release, Action::none, 2}},
       {"0REDUCE3.2", {0, ActionKind::reduce, 3, 2}},
       {"0REFRESH.10", {0, ActionKind::refresh, Action::none, 10}},
+      {"0LOAD.2", {0, ActionKind::load, Action::none, 2}},
+      {"0STORE3.2", {0, ActionKind::store, 3, 2}},
+      {"0FETCH3.2", {0, ActionKind::fetch, 3, 2}},
       {"4SEND_F1", {4, ActionKind::send_activation, 1}},
       {"4RECV_F1", {4, ActionKind::receive_activation, 1}},
       {"4SEND_B1", {4, ActionKind::send_gradient, 1}},
@@ -52,11 +55,32 @@ TEST(Action, NumbersFitTheKind) {
 }
 
 TEST(Action, WordsThatAreNoActionsAreNamed) {
-  for (const char* word :
-       {"F",        "0F",         "F0",       "0X1",           "0F-1",          "0F1x",
-        "0U3",      "1.5F0",      "0F1.",     "0F.1",          "0F1.2.3",       "0GATHER",
-        "0GATHER1", "0GATHER1.2", "0REDUCE3", "0REDUCE.2",     "0SEND_F",       "0SEND_F1.2",
-        "0SEND1",   "0",          "0f1",      "0F99999999999", "0F1.1000000000"}) {
+  for (const char* word : {"F",
+                           "0F",
+                           "F0",
+                           "0X1",
+                           "0F-1",
+                           "0F1x",
+                           "0U3",
+                           "1.5F0",
+                           "0F1.",
+                           "0F.1",
+                           "0F1.2.3",
+                           "0GATHER",
+                           "0GATHER1",
+                           "0GATHER1.2",
+                           "0REDUCE3",
+                           "0REDUCE.2",
+                           "0SEND_F",
+                           "0SEND_F1.2",
+                           "0STORE.2",
+                           "0FETCH3",
+                           "0LOAD2.1",
+                           "0SEND1",
+                           "0",
+                           "0f1",
+                           "0F99999999999",
+                           "0F1.1000000000"}) {
     try {
       parse_program(word);
       FAIL() << word << " was accepted";

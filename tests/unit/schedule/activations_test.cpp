@@ -10,8 +10,10 @@ namespace {
 
 // "kind block/micro first-last", in order of start, then of kind.
 std::vector<std::string> drawn(std::vector<Stay> stays) {
-  const char* const names[] = {"parameters", "gradient", "input",          "saved",
-                               "output",     "pending",  "input_gradient", "output_gradient"};
+  const char* const names[] = {"parameters",  "gradient",   "input",          "saved",
+                               "output",      "pending",    "input_gradient", "output_gradient",
+                               "passed_over", "recomputed", "input_again",    "saved_again",
+                               "stored"};
   std::stable_sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
     return std::pair(a.first, a.kind) < std::pair(b.first, b.kind);
   });
@@ -49,6 +51,19 @@ TEST(Activations, OfOneRankAlone) {
   EXPECT_EQ(drawn(stays.saved), (Lines{"input 1/0 0-2", "saved 0/0 0-3", "saved 1/0 1-2"}));
   EXPECT_EQ(drawn(stays.passing),
             (Lines{"pending 1/0 2-2", "input_gradient 1/0 2-3", "pending 0/0 3-3"}));
+}
+
+TEST(Activations, WhatIsStoredIsHereTwice) {
+  // Indices:  0     1     2         3     4         5     6     7         8     9
+  const Program program =
+      parse_program("0F0.0 0F0.1 0STORE0.1 0F0.2 0REDUCE0.2 0B0.2 0FETCH0.1 0I0.1 0B0.0 0W0.1 0U");
+  const ActivationStays stays = activation_stays(
+      program, {{0, 0, 3}}, {{.saved = 2}, {.input = 1, .saved = 2}, {.input = 1, .saved = 2}});
+  EXPECT_EQ(drawn(stays.saved),
+            (Lines{"input 1/0 0-3", "saved 0/0 0-8", "input 2/0 1-5", "saved 1/0 1-3",
+                   "saved 2/0 3-5", "input_again 1/0 6-9", "saved_again 1/0 6-9"}));
+  EXPECT_EQ(drawn(stays.stored), Lines{"stored 1/0 2-7"});
+  EXPECT_EQ(stays.stored[0].bytes, 3);
 }
 
 TEST(Activations, NothingOfNoBytes) {

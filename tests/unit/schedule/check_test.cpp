@@ -46,6 +46,34 @@ TEST(Check, BlocksComeInOrder) {
           1);
 }
 
+TEST(Check, CopiesHaveTheirPlace) {
+  compare({{"0F0.0 0STORE0.0 0FETCH0.0 0B0.0 0U", ""},
+           {"0F0.0 0STORE0.0 0FETCH0.0 0I0.0 0W0.0 0U", ""},
+           {"0F0.0 0STORE0.0 0FETCH0.0 0R0.0 0B0.0 0U", ""},
+           {"0STORE0.0 0F0.0 0FETCH0.0 0B0.0 0U", "action 0 (0STORE0.0) comes before the forward"},
+           {"0F0.0 0STORE0.0 0B0.0 0FETCH0.0 0U", "action 2 (0B0.0) reads what is not fetched"},
+           {"0F0.0 0STORE0.0 0R0.0 0FETCH0.0 0B0.0 0U", "action 2 (0R0.0) reads what is not"},
+           {"0F0.0 0STORE0.0 0B0.0 0U", "reads what is not fetched"},
+           {"0F0.0 0FETCH0.0 0B0.0 0U", "action 1 (0FETCH0.0) fetches what is not stored"},
+           {"0F0.0 0STORE0.0 0STORE0.0 0FETCH0.0 0B0.0 0U", "repeats a copy"},
+           {"0F0.0 0STORE0.0 0FETCH0.0 0FETCH0.0 0B0.0 0U", "repeats a copy"},
+           {"0F0.0 0B0.0 0STORE0.0 0U", "comes after the backward of its block"},
+           {"0F0.0 0STORE0.1 0B0.0 0U", "names a block out of range"},
+           {"0LOAD.0 0F0.0 0B0.0 0RELEASE.0 0U", ""},
+           {"0LOAD.0 0GATHER.0 0F0.0 0B0.0 0RELEASE.0 0U", ""},
+           {"0LOAD.0 0LOAD.0 0F0.0 0B0.0 0RELEASE.0 0U", "loads what is here already"},
+           {"0LOAD.0 0GATHER.0 0GATHER.0 0F0.0 0B0.0 0RELEASE.0 0U", "gathers what is gathered"},
+           {"0LOAD.0 0F0.0 0B0.0 0U", "action 0 (0LOAD.0) is never released"}},
+          1);
+  const std::vector<BlockTraits> one = {{.parameter_elements = 5, .splits_backward = false}};
+  compare(
+      {{"0LOAD.0 0F0.0 0B0.0 0RELEASE.0 0U", ""},
+       {"0F0.0 0LOAD.0 0B0.0 0RELEASE.0 0U", "reads parameters of block 0 that are not gathered"},
+       {"0LOAD.0 0F0.0 0GATHER.0 0B0.0 0RELEASE.0 0U",
+        "action 1 (0F0.0) reads parameters of block 0 that are not gathered"}},
+      1, one);
+}
+
 TEST(Check, CollectivesHaveTheirPlace) {
   compare({{"0F0.0 0B0.0 0U 0REFRESH.0", ""},
            {"0F0.0 0B0.0 0REFRESH.0 0U", "action 2 (0REFRESH.0) comes before the update"},

@@ -146,6 +146,38 @@ TEST(Passes, WhatIsReadSoonAgainStaysGathered) {
             "0I0.0 0RELEASE.0 0GATHER.0 0W0.1 0RELEASE.1 0W0.0 0RELEASE.0 0U");
 }
 
+// Block 0 is not read by its backward, block 2 not by its forward.
+TEST(Passes, LoadsComeEarlierThanGathers) {
+  EXPECT_EQ(to_string(add_gathers(expanded(1), untied, {.gathers = false, .load_ahead = 1})),
+            "0LOAD.0 0LOAD.1 0F0.0 0RELEASE.0 0F0.1 0RELEASE.1 0LOAD.2 0F0.2 0LOAD.1 0B0.2 "
+            "0RELEASE.2 0B0.1 0RELEASE.1 0B0.0 0U");
+  EXPECT_EQ(to_string(add_gathers(expanded(1), untied, {.keep = 1, .load_ahead = 1})),
+            "0LOAD.0 0GATHER.0 0LOAD.1 0GATHER.1 0F0.0 0RELEASE.0 0LOAD.2 0F0.1 0RELEASE.1 "
+            "0GATHER.2 0LOAD.1 0F0.2 0GATHER.1 0B0.2 0RELEASE.2 0B0.1 0RELEASE.1 0B0.0 0U");
+}
+
+// Not in front of the RELEASE that a block's earlier use ends with.
+TEST(Passes, LoadsWaitForTheMemoryOfTheirOwnBlock) {
+  EXPECT_EQ(to_string(add_gathers(expanded(1), untied, {.gathers = false, .load_ahead = 9})),
+            "0LOAD.0 0LOAD.1 0LOAD.2 0F0.0 0RELEASE.0 0F0.1 0RELEASE.1 0LOAD.1 0F0.2 0B0.2 "
+            "0RELEASE.2 0B0.1 0RELEASE.1 0B0.0 0U");
+}
+
+TEST(Passes, WhatIsSavedLeavesWhereItsMemoryIsFreeForAWhile) {
+  const std::vector<BlockTraits> four(4, layer);
+  const Program program = expand_blocks(accumulation_program(1), {{0, 0, 4}}, four);
+  EXPECT_EQ(to_string(add_stores(program, four, 1)),
+            "0F0.0 0STORE0.0 0F0.1 0STORE0.1 0F0.2 0F0.3 0B0.3 0FETCH0.1 0B0.2 0FETCH0.0 0B0.1 "
+            "0B0.0 0U");
+  EXPECT_EQ(to_string(add_stores(program, four, 3)),
+            "0F0.0 0STORE0.0 0F0.1 0F0.2 0F0.3 0FETCH0.0 0B0.3 0B0.2 0B0.1 0B0.0 0U");
+  std::vector<BlockTraits> bare = four;
+  bare[0].keeps = false;
+  bare[1].recomputes = true;
+  EXPECT_EQ(to_string(add_stores(add_recomputes(program, bare), bare, 1)),
+            "0F0.0 0F0.1 0STORE0.1 0F0.2 0F0.3 0B0.3 0FETCH0.1 0B0.2 0R0.1 0B0.1 0B0.0 0U");
+}
+
 TEST(Passes, GathersKeepClearOfReduces) {
   const Program reduced = add_reduces(expanded(1), untied, {.every_micro = true});
   EXPECT_EQ(

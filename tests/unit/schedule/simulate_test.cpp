@@ -31,6 +31,22 @@ std::string drawn(const std::vector<TimelineEntry>& entries) {
 
 const char* const reduced = "0F0.0 0F0.1 0B0.1 0REDUCE0.1 0B0.0 0REDUCE0.0 0U";
 
+TEST(Simulate, CopiesRunBesideComputationsOneAfterTheOther) {
+  const Simulation played = simulate(
+      {{{},
+        parse_program("0LOAD.0 0LOAD.1 0F0.0 0STORE0.0 0F0.1 0B0.1 0FETCH0.0 0B0.0 0RELEASE.0 "
+                      "0RELEASE.1 0U")}},
+      costs({{Kind::forward, 1},
+             {Kind::backward, 2},
+             {Kind::load, 2},
+             {Kind::store, 1},
+             {Kind::fetch, 3}}));
+  EXPECT_EQ(drawn(played.ranks[0].compute),
+            "0F0.0[2-3] 0F0.1[4-5] 0B0.1[5-7] 0B0.0[10-12] 0U[12-12]");
+  EXPECT_EQ(drawn(played.ranks[0].communication),
+            "0LOAD.0[0-2] 0LOAD.1[2-4] 0STORE0.0[4-5] 0FETCH0.0[7-10]");
+}
+
 TEST(Simulate, ReductionsRunBesideComputations) {
   const std::vector<RankProgram> ranks = {{{.data = 0}, parse_program(reduced)},
                                           {{.data = 1}, parse_program(reduced)}};

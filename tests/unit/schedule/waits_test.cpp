@@ -78,6 +78,27 @@ TEST(Waits, TakingMemoryOverWaitsForItsReduction) {
   EXPECT_EQ(waits_of(text, 4, plain, stays), "");
 }
 
+TEST(Waits, CopiesComeOneAfterTheOther) {
+  const char* text = "0LOAD.0 0GATHER.0 0F0.0 0STORE0.0 0FETCH0.0 0R0.0 0I0.0 0W0.0 0RELEASE.0 0U";
+  EXPECT_EQ(waits_of(text, 1), "0LOAD.0");
+  EXPECT_EQ(waits_of(text, 2), "0GATHER.0");
+  EXPECT_EQ(waits_of(text, 3), "");
+  EXPECT_EQ(waits_of(text, 4), "0STORE0.0");
+  for (const int reader : {5, 6, 7}) EXPECT_EQ(waits_of(text, reader), "0GATHER.0 0FETCH0.0");
+  EXPECT_EQ(waits_of("0LOAD.0 0F0.0 0B0.0 0RELEASE.0 0U", 1), "0LOAD.0");
+}
+
+TEST(Waits, TakingMemoryOverWaitsForItsStore) {
+  const char* text = "0F0.0 0STORE0.0 0F0.1 0F0.2 0F0.3 0B0.3 0B0.2 0FETCH0.0 0B0.1 0B0.0 0U";
+  PlacedStays stays;
+  stays.saved = activation_stays(parse_program(text), {{0, 0, 4}},
+                                 std::vector<ActivationBytes>(4, {.saved = 64}))
+                    .saved;
+  EXPECT_EQ(place(stays.saved), 3 * 64);
+  EXPECT_EQ(waits_of(text, 2, {}, stays), "");
+  EXPECT_EQ(waits_of(text, 3, {}, stays), "0STORE0.0");
+}
+
 TEST(Waits, TakingMemoryOverWaitsForItsSend) {
   const char* text =
       "0F0.0 0SEND_F0 0F1.0 0SEND_F1 0F2.0 0SEND_F2 0RECV_B0 0B0.0 0RECV_B1 0B1.0 0RECV_B2 0B2.0";

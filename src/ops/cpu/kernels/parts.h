@@ -6,6 +6,7 @@
 namespace rankine::RANKINE_ISA {
 
 CastKernels cast_kernels();
+FewRowsKernels few_rows_kernels();
 AttentionKernels attention_kernels();
 NormKernels norm_kernels();
 HeadNormKernels head_norm_kernels();

@@ -6,6 +6,7 @@ namespace rankine::RANKINE_ISA {
 
 KernelTable kernels() {
   return {.casts = cast_kernels(),
+          .few_rows = few_rows_kernels(),
           .attention = attention_kernels(),
           .norms = norm_kernels(),
           .head_norms = head_norm_kernels(),

@@ -23,6 +23,16 @@ struct CastKernels {  // cast.cpp
   void (*cast_rows[3][3])(const CastRowsCall& call);
 };
 
+struct FewRowsCall {
+  int64_t rows, inputs, outputs;
+  const void *x, *w, *bias;  // bias may be null
+  void* y;
+  int threads;
+};
+struct FewRowsKernels {  // few_rows.cpp
+  void (*linear[3])(const FewRowsCall& call);
+};
+
 struct NormCall {
   bool layer;  // layer norm, else rms norm
   float epsilon;
@@ -224,6 +234,7 @@ struct AttentionKernels {  // attention.cpp, attention_grad.cpp, attention_cache
 
 struct KernelTable {
   CastKernels casts;
+  FewRowsKernels few_rows;
   AttentionKernels attention;
   NormKernels norms;
   HeadNormKernels head_norms;

@@ -19,4 +19,10 @@ template <class Floats, class Words>
                                   (__m512bh)b);
 }
 
+// The same with pairs in both.
+template <class Floats, class Words>
+[[gnu::always_inline]] static inline Floats dot_pairs(Floats sums, Words a, Words b) {
+  return (Floats)_mm512_dpbf16_ps((__m512)sums, (__m512bh)a, (__m512bh)b);
+}
+
 }  // namespace rankine::RANKINE_ISA

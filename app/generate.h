@@ -1,0 +1,68 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/text_stream.h"
+#include "runtime/generator.h"
+#include "runtime/options.h"
+#include "text_model.h"
+
+namespace rankine {
+
+struct GenerateOptions {
+  std::string model, tokenizer, system, chat_template;
+  std::vector<std::string> prompts, prompt_ids, stops;
+  std::vector<std::filesystem::path> prompt_files;
+  bool parse_special = false, chat = false, json = false;
+  int64_t max_tokens = 256, samples = 1, batch_size = 8, context = 0, threads = 0;
+  std::string instruction_set;
+  Precision precision = Precision::f32;
+  uint64_t memory_limit = 0;
+  SamplerOptions sampler;
+};
+
+// What turns texts into tokens and back; without a tokenizer there are only ids.
+struct TextTools {
+  std::optional<TextTokenizer> text;
+  const BpeTokenizer* tokenizer = nullptr;  // its
+  std::optional<ChatTemplate> chat;
+  std::vector<std::string> stops;  // the user's, and the template's
+  std::vector<int32_t> end_tokens;
+};
+
+// What to continue: a text, a conversation, or ids.
+struct Prompt {
+  std::string text;
+  std::vector<ChatMessage> messages;  // of a conversation
+  std::vector<int32_t> ids;
+};
+
+// Whether lines are read from standard input as a conversation.
+bool is_interactive(const GenerateOptions& options);
+// The prompts of the command line and of files, without ids yet.
+std::vector<Prompt> read_prompts(const GenerateOptions& options);
+// The ids of a prompt; a text is begun as the tokenizer begins texts.
+std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& options,
+                                   const TextTools& tools);
+
+// A text that was written, as a line of JSON.
+struct Record {
+  const Prompt& prompt;
+  uint64_t sample = 0;
+  std::string text = {};
+  std::vector<int32_t> tokens = {};
+  TextEnd end = TextEnd::length;
+};
+std::string json_line(const Record& record, bool has_text);
+
+// Prints, and ends the program with an error when nobody can read it.
+void print_out(std::string_view text);
+
+// Reads what a user says line by line and prints the replies until the lines end. `positions` is
+// how many tokens the conversation may have.
+void converse(const GenerateOptions& options, const TextTools& tools, Generator& generator,
+              int64_t positions, Log& log);
+
+}  // namespace rankine

@@ -1,0 +1,71 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "generate.h"
+#include "runtime/stop_signal.h"
+
+namespace rankine {
+namespace {
+
+// The ids of a conversation that leave room for a reply. What was said first is forgotten when it
+// has become too long.
+std::vector<int32_t> fitting_ids(std::vector<ChatMessage>& messages, const TextTools& tools,
+                                 Encoder& encoder, int64_t positions, Log& log) {
+  const size_t first = messages[0].role == "system" ? 1 : 0;
+  for (;;) {
+    std::vector<int32_t> ids =
+        encode_chat(tools.chat->render(messages, true), *tools.tokenizer, encoder).ids;
+    if (static_cast<int64_t>(ids.size()) < positions) return ids;
+    require(messages.size() > first + 2, ErrorKind::usage,
+            "a message of {} tokens leaves no room for a reply in {} positions; choose a larger "
+            "--context",
+            ids.size(), positions);
+    const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(first);
+    messages.erase(begin, begin + 2);
+    log_line(log, "the conversation fills its {} tokens; its first exchange is forgotten",
+             positions);
+  }
+}
+
+}  // namespace
+
+void converse(const GenerateOptions& o, const TextTools& tools, Generator& generator,
+              int64_t positions, Log& log) {
+  const bool asks = ::isatty(STDIN_FILENO) != 0 && !o.json;
+  Encoder encoder(*tools.tokenizer);
+  std::vector<ChatMessage> messages;
+  if (!o.system.empty()) messages.push_back({"system", o.system});
+  for (uint64_t turn = 0;; ++turn) {
+    if (asks) print_out("> ");
+    std::string line;
+    if (!std::getline(std::cin, line)) break;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    messages.push_back({"user", line});
+    const std::vector<int32_t> ids = fitting_ids(messages, tools, encoder, positions, log);
+    const Prompt prompt{line, messages, ids};
+    Record record{.prompt = prompt};
+    TextStream stream(*tools.tokenizer, tools.stops, ids);
+    const auto add = [&](std::string piece) {
+      if (record.text.empty()) piece.erase(0, tools.chat->reply_begins(piece));
+      record.text += piece;
+      if (!o.json) print_out(piece);
+    };
+    const StopSignal stop;
+    const int64_t room = positions - static_cast<int64_t>(ids.size());
+    record.end =
+        generator.run_on({ids, std::min(o.max_tokens, room), turn}, [&](size_t, int32_t id) {
+          record.tokens.push_back(id);
+          add(stream.push(id));
+          return !stream.stopped() && stop.received() == 0;
+        });
+    add(stream.finish());
+    print_out(o.json ? json_line(record, true) : "\n");
+    messages.push_back({"assistant", record.text});
+  }
+  if (asks) print_out("\n");
+}
+
+}  // namespace rankine

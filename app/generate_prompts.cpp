@@ -1,0 +1,140 @@
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "checkpoint/json.h"
+#include "generate.h"
+
+namespace rankine {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::string standard_input() {
+  std::string text;
+  std::array<char, 65536> buffer{};
+  for (size_t bytes = 0; (bytes = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;)
+    text.append(buffer.data(), bytes);
+  require(std::ferror(stdin) == 0, ErrorKind::environment, "cannot read standard input");
+  return text;
+}
+
+// {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}, ...]}
+Prompt parse_line(std::string_view line, const std::string& what) {
+  const nlohmann::json json = parse_json(line, what);
+  const JsonObject object(json, what);
+  Prompt prompt;
+  if (object.find("messages") == nullptr) {
+    prompt.text = object.text("prompt");
+    return prompt;
+  }
+  for (const nlohmann::json& entry : object.array("messages")) {
+    const JsonObject message(entry, what + ": a message");
+    prompt.messages.push_back({message.text("role"), message.text("content")});
+  }
+  require(!prompt.messages.empty(), ErrorKind::data, "{}: 'messages' is empty", what);
+  return prompt;
+}
+
+void read_lines(const fs::path& file, std::vector<Prompt>& out) {
+  const std::string text = read_text(file);
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos)
+      out.push_back(parse_line(line, fmt::format("'{}' line {}", file.string(), number + 1)));
+    at = end + 1;
+  }
+}
+
+// A text without the end of its last line, which editors add.
+Prompt whole(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return {std::move(text), {}, {}};
+}
+
+int32_t parse_id(const std::string& word) {
+  size_t used = 0;
+  int id = -1;
+  try {
+    id = std::stoi(word, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  require(used == word.size() && id >= 0, ErrorKind::usage, "--prompt-ids '{}' is no token id",
+          word);
+  return id;
+}
+
+}  // namespace
+
+bool is_interactive(const GenerateOptions& o) {
+  return o.chat && o.prompts.empty() && o.prompt_files.empty();
+}
+
+std::vector<Prompt> read_prompts(const GenerateOptions& o) {
+  std::vector<Prompt> prompts;
+  if (!o.prompt_ids.empty()) {
+    require(o.prompts.empty() && o.prompt_files.empty() && !o.chat, ErrorKind::usage,
+            "--prompt-ids goes with none of --prompt, --prompt-file and --chat");
+    prompts.emplace_back();
+    for (const std::string& word : o.prompt_ids) prompts[0].ids.push_back(parse_id(word));
+    return prompts;
+  }
+  for (const std::string& text : o.prompts) prompts.push_back({text, {}, {}});
+  for (const fs::path& file : o.prompt_files) {
+    if (file.extension() == ".jsonl")
+      read_lines(file, prompts);
+    else
+      prompts.push_back(whole(file == "-" ? standard_input() : read_text(file)));
+  }
+  if (o.prompts.empty() && o.prompt_files.empty()) prompts.emplace_back();
+  require(!prompts.empty(), ErrorKind::data, "the files of --prompt-file hold no prompt");
+  if (!o.chat) return prompts;
+  for (Prompt& prompt : prompts) {
+    if (!prompt.messages.empty()) continue;
+    if (!o.system.empty()) prompt.messages.push_back({"system", o.system});
+    prompt.messages.push_back({"user", prompt.text});
+  }
+  return prompts;
+}
+
+std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& o,
+                                   const TextTools& tools) {
+  if (!prompt.ids.empty()) return prompt.ids;
+  Encoder encoder(*tools.tokenizer);
+  if (!prompt.messages.empty())
+    return encode_chat(tools.chat->render(prompt.messages, true), *tools.tokenizer, encoder).ids;
+  std::vector<int32_t> ids;
+  encoder.encode(prompt.text, {.add_special = true, .parse_special = o.parse_special}, ids);
+  if (!ids.empty()) return ids;
+  // The beginning of any text: what stands before one, or between two.
+  const SpecialIds& special = tools.tokenizer->special();
+  const int32_t first = special.begin >= 0 ? special.begin : special.end;
+  require(first >= 0, ErrorKind::usage,
+          "the tokenizer has no token that begins a text; give a --prompt");
+  return {first};
+}
+
+std::string json_line(const Record& record, bool has_text) {
+  Json json;
+  if (record.prompt.messages.empty()) {
+    json["prompt"] = record.prompt.text;
+    if (!has_text) json["prompt"] = record.prompt.ids;
+  } else {
+    for (const auto& [role, content] : record.prompt.messages)
+      json["messages"].push_back({{"role", role}, {"content", content}});
+  }
+  json["sample"] = record.sample;
+  if (has_text) json["text"] = record.text;
+  json["tokens"] = record.tokens;
+  json["finish_reason"] = record.end == TextEnd::length ? "length" : "stop";
+  // Bytes that form no character cannot stand in JSON.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rankine

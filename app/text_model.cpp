@@ -1,0 +1,63 @@
+#include "text_model.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "checkpoint/json.h"
+
+namespace rankine {
+
+namespace fs = std::filesystem;
+
+TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted) {
+  require(!wanted.empty() || source.text_tokenizer != nullptr, ErrorKind::usage,
+          "'{}' has no tokenizer that is understood{}; name one with --tokenizer: bytes, a "
+          "tokenizer.json or a folder with one",
+          source.folder.string(),
+          source.tokenizer_fault.empty() ? "" : " (" + source.tokenizer_fault + ")");
+  TextTokenizer tokenizer = wanted.empty() ? *source.text_tokenizer : TextTokenizer::open(wanted);
+  require(
+      tokenizer.vocabulary() <= source.config.vocabulary, ErrorKind::data,
+      "the tokenizer has ids up to {} and the model a vocabulary of {}: they do not go together",
+      tokenizer.vocabulary() - 1, source.config.vocabulary);
+  return tokenizer;
+}
+
+ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name) {
+  return ChatTemplate::parse(tokenizer.file("tokenizer_config.json"),
+                             tokenizer.file("chat_template.jinja"), "the tokenizer", name);
+}
+
+std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer* tokenizer) {
+  std::vector<int64_t> ids = source.config.more_eos;
+  ids.push_back(source.config.eos);
+  if (tokenizer != nullptr) ids.push_back(tokenizer->special().end);
+  std::error_code code;
+  const fs::path file = source.folder / "generation_config.json";
+  if (fs::exists(file, code)) {
+    const std::string what = fmt::format("'{}'", file.string());
+    const nlohmann::json json = parse_json(read_text(file), what);
+    const nlohmann::json* eos = JsonObject(json, what).find("eos_token_id");
+    const std::string key = what + ": 'eos_token_id'";
+    const auto add = [&](const nlohmann::json& id) {
+      ids.push_back(json_integer(id, key, 0, source.config.vocabulary - 1));
+    };
+    if (eos != nullptr && eos->is_array())
+      std::ranges::for_each(*eos, add);
+    else if (eos != nullptr)
+      add(*eos);
+  }
+  std::vector<int32_t> out;
+  for (const int64_t id : ids)
+    if (id >= 0 && std::ranges::find(out, id) == out.end()) out.push_back(static_cast<int32_t>(id));
+  return out;
+}
+
+std::vector<int32_t> ids_without_token(const ModelConfig& config, const BpeTokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < config.vocabulary; ++id)
+    if (!tokenizer.is_token(id)) ids.push_back(id);
+  return ids;
+}
+
+}  // namespace rankine

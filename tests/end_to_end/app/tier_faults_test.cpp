@@ -1,0 +1,97 @@
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include "training_run.h"
+
+// A tier's file that cannot be made, written or read ends the run with its path and the reason.
+namespace rankine::test {
+namespace {
+
+// What lies on disk.
+class TierFaults : public TrainingRun, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::vector<std::string> on_disk(const std::string& steps) {
+    return train({"--output", at("run"), "--steps", steps, "--save-interval", "0",
+                  std::string("--offload-") + GetParam(), "disk", "--offload-dir", at("tier")});
+  }
+  // "'/.../tier/rankine-offload-": how every message names the file.
+  std::string named() { return "'" + at("tier") + "/rankine-offload-"; }
+
+  // A run whose folder is a memory file system.
+  Finished on_tmpfs(unsigned long flags, const char* options) {
+    fs::create_directories(home() / "tier");
+    const std::string folder = at("tier");
+    return run_command(home(), on_disk("1"), {.prepare = [=] {
+                         if (::unshare(CLONE_NEWNS) != 0 ||
+                             ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                             ::mount("none", folder.c_str(), "tmpfs", flags, options) != 0)
+                           ::_exit(no_mount);
+                       }});
+  }
+  static constexpr int no_mount = 99;
+
+  // A run that has begun to train.
+  std::unique_ptr<Command> begun() {
+    auto command = std::make_unique<Command>(home(), on_disk("1000000"));
+    while (command->running() && command->errors().find("| loss") == std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return command;
+  }
+  std::vector<fs::path> files() {
+    std::vector<fs::path> out;
+    for (const auto& entry : fs::directory_iterator(home() / "tier")) out.push_back(entry.path());
+    return out;
+  }
+};
+
+TEST_P(TierFaults, AReadOnlyFolderIsNamed) {
+  const Finished done = on_tmpfs(MS_RDONLY, "size=64m");
+  if (done.code == no_mount) GTEST_SKIP() << "may not mount";
+  EXPECT_EQ(done.code, 3) << done.err;
+  EXPECT_NE(done.err.find("cannot create " + named()), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("Read-only file system"), std::string::npos) << done.err;
+}
+
+TEST_P(TierFaults, AFullDiskIsNamed) {
+  const Finished done = on_tmpfs(0, "size=16k");
+  if (done.code == no_mount) GTEST_SKIP() << "may not mount";
+  EXPECT_EQ(done.code, 5) << done.err;
+  EXPECT_NE(done.err.find("cannot reserve"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find(named()), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("No space left on device"), std::string::npos) << done.err;
+}
+
+TEST_P(TierFaults, LackOfRoomDuringTheRunIsNamed) {
+  const auto command = begun();
+  ASSERT_EQ(files().size(), 1u) << command->errors();
+  const auto half = static_cast<rlim_t>(fs::file_size(files()[0]) / 2 / 4096 * 4096);
+  const rlimit limit{half, half};
+  ASSERT_EQ(::prlimit(command->process(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  ASSERT_TRUE(command->ends_within(20));
+  const Finished done = command->wait();
+  EXPECT_EQ(done.code, 5) << done.err;
+  EXPECT_NE(done.err.find("cannot write " + named()), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("File too large"), std::string::npos) << done.err;
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(TierFaults, WhatAKilledRunLeftIsRemoved) {
+  {
+    const auto command = begun();
+    command->send(SIGKILL);
+    command->wait();
+  }
+  ASSERT_EQ(files().size(), 1u);
+  fs::rename(home() / "run", home() / "killed");
+  const Finished next = run(on_disk("1"));
+  EXPECT_EQ(next.code, 0) << next.err;
+  EXPECT_TRUE(files().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(OnDisk, TierFaults,
+                         ::testing::Values("optimizer", "parameters", "activations"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+}  // namespace
+}  // namespace rankine::test
