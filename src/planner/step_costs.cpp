@@ -1,6 +1,7 @@
 #include "planner/step_costs.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rankine {
 namespace {
@@ -42,6 +43,20 @@ struct RankCost {
   std::vector<BlockCost> blocks;
   double elements = 0, transfer = 0;
 };
+
+// Of the activations of a micro-batch.
+std::function<int64_t(int, const Action&)> memory_changes(std::vector<RankCost> costs) {
+  return [costs = std::move(costs)](int r, const Action& action) -> int64_t {
+    if (action.block == Action::none) return 0;
+    const int64_t saved =
+        costs[static_cast<size_t>(r)].blocks[static_cast<size_t>(action.block)].saved_bytes;
+    if (action.kind == ActionKind::forward || action.kind == ActionKind::fetch) return saved;
+    const bool last = action.kind == ActionKind::backward ||
+                      action.kind == ActionKind::backward_weight ||
+                      action.kind == ActionKind::store;
+    return last ? -saved : 0;
+  };
+}
 
 }  // namespace
 
@@ -97,17 +112,7 @@ CostTable step_costs(const std::vector<RankBlocks>& ranks, const CostSetup& setu
         return 0.0;
     }
   };
-  const auto memory = [costs](int r, const Action& action) -> int64_t {
-    if (action.block == Action::none) return 0;
-    const int64_t saved =
-        costs[static_cast<size_t>(r)].blocks[static_cast<size_t>(action.block)].saved_bytes;
-    if (action.kind == ActionKind::forward || action.kind == ActionKind::fetch) return saved;
-    const bool last = action.kind == ActionKind::backward ||
-                      action.kind == ActionKind::backward_weight ||
-                      action.kind == ActionKind::store;
-    return last ? -saved : 0;
-  };
-  return {seconds, memory};
+  return {seconds, memory_changes(costs)};
 }
 
 std::vector<int64_t> balanced_layers(std::span<const BlockDescription> blocks, int stages) {

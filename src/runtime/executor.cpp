@@ -177,6 +177,22 @@ void Executor::follow_gathers(const std::vector<Stay>& gathers, size_t action) {
   store_.begin_parameters(static_cast<size_t>(stay.block), stay.offset);
 }
 
+void Executor::move_states(const Action& action) {
+  const auto block = static_cast<size_t>(action.block);
+  switch (action.kind) {
+    case ActionKind::load:
+      return store_.load(block);
+    case ActionKind::gather:
+      return store_.gather(block);
+    case ActionKind::release:
+      return store_.release(block);
+    case ActionKind::reduce:
+      return store_.reduce(block);
+    default:
+      return store_.refresh(block);
+  }
+}
+
 void Executor::wait_for(const std::vector<int>& earlier) {
   for (const int index : earlier) {
     works_[static_cast<size_t>(index)].wait();
@@ -217,19 +233,11 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
         update();
         break;
       case ActionKind::load:
-        store_.load(block);
-        break;
       case ActionKind::gather:
-        store_.gather(block);
-        break;
       case ActionKind::release:
-        store_.release(block);
-        break;
       case ActionKind::reduce:
-        store_.reduce(block);
-        break;
       case ActionKind::refresh:
-        store_.refresh(block);
+        move_states(action);
         break;
       case ActionKind::send_activation:
       case ActionKind::receive_activation:
@@ -274,13 +282,9 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
         break;
       }
       case ActionKind::load:
-        store_.load(static_cast<size_t>(action.block));
-        break;
       case ActionKind::gather:
-        store_.gather(static_cast<size_t>(action.block));
-        break;
       case ActionKind::release:
-        store_.release(static_cast<size_t>(action.block));
+        move_states(action);
         break;
       default:
         works_[i] = transfer(action);

@@ -107,6 +107,7 @@ class Executor {
   int peer_of(int stage) const;
   void wait_parameters(const std::vector<int>& blocks) const;
   void wait_for(const std::vector<int>& earlier);
+  void move_states(const Action& action);
   void follow_gradients(size_t action);
   void follow_gathers(const std::vector<Stay>& gathers, size_t action);
   uint64_t workspace_bytes() const;

@@ -148,5 +148,22 @@ TEST_F(Plan, AModelHasMemoryAProgramAndASimulatedStep) {
   }
 }
 
+TEST_F(Plan, CopiesToTiersArePartOfProgramAndSimulation) {
+  const auto seconds = [&](const std::string& bandwidth) {
+    const Json json =
+        plan({"--model", at("shape"), "--seq-length", "32", "--precision", "f32",
+              "--offload-parameters", "host", "--offload-activations", "host",
+              "--offload-optimizer", "host", "--rank-flops", "1e9", "--tier-bandwidth", bandwidth});
+    const std::string program = json["program"];
+    for (const char* word : {"0LOAD.1 ", "0STORE0.1 ", "0FETCH0.1 ", "0RELEASE.1 "})
+      EXPECT_NE(program.find(word), std::string::npos) << word << program;
+    EXPECT_FALSE(json["memory"]["bytes"].contains("parameters")) << json.dump();
+    return json["simulation"]["seconds"].get<double>();
+  };
+  const double free = seconds("0"), fast = seconds("1GiB"), slow = seconds("10MiB");
+  EXPECT_LT(fast, 1.02 * free) << "hidden behind computations";
+  EXPECT_GT(slow, 1.2 * free);
+}
+
 }  // namespace
 }  // namespace rankine::test
