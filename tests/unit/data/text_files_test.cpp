@@ -33,7 +33,7 @@ std::string contents(const std::filesystem::path& path) {
 
 std::string long_text() {
   std::string text;
-  for (int i = 0; text.size() < 700000; ++i) text += std::to_string(i * i % 9973) + "\n";
+  for (int64_t i = 0; text.size() < 700000; ++i) text += std::to_string(i * i % 9973) + "\n";
   return text;
 }
 
