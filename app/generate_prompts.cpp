@@ -5,21 +5,13 @@
 #include "base/file.h"
 #include "checkpoint/json.h"
 #include "generate.h"
+#include "standard_input.h"
 
 namespace rankine {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string standard_input() {
-  std::string text;
-  std::array<char, 65536> buffer{};
-  for (size_t bytes = 0; (bytes = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;)
-    text.append(buffer.data(), bytes);
-  require(std::ferror(stdin) == 0, ErrorKind::environment, "cannot read standard input");
-  return text;
-}
 
 // {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}, ...]}
 Prompt parse_line(std::string_view line, const std::string& what) {

@@ -10,20 +10,12 @@
 #include "data/text_report.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/bpe_trainer.h"
+#include "standard_input.h"
 
 namespace rankine {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string standard_input() {
-  std::string text;
-  std::array<char, 65536> buffer{};
-  for (size_t bytes = 0; (bytes = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;)
-    text.append(buffer.data(), bytes);
-  require(std::ferror(stdin) == 0, ErrorKind::environment, "cannot read standard input");
-  return text;
-}
 
 void write_out(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);

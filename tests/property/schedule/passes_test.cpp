@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schedule/simulate.h"
+#include "support/staggered.h"
 
 namespace rankine {
 namespace {
@@ -19,21 +20,6 @@ struct Case {
   Program computations, program;
   std::string text;  // for failures
 };
-
-// Micro-batches in an order a pipeline could ask for: `warm` forwards ahead, and, where `late` is
-// not negative, W that many micro-batches behind I.
-Program staggered(int micros, int warm, int late) {
-  const ActionKind backward = late < 0 ? ActionKind::backward : ActionKind::backward_input;
-  Program program;
-  for (int micro = 0; micro < micros + warm + std::max(late, 0); ++micro) {
-    if (micro < micros) program.push_back({0, ActionKind::forward, micro});
-    if (micro >= warm && micro < micros + warm) program.push_back({0, backward, micro - warm});
-    if (late >= 0 && micro >= warm + late)
-      program.push_back({0, ActionKind::backward_weight, micro - warm - late});
-  }
-  program.push_back({0, ActionKind::update});
-  return program;
-}
 
 Case random_case(unsigned seed) {
   std::mt19937 rng(seed);
@@ -53,7 +39,7 @@ Case random_case(unsigned seed) {
   c.gathers = rng() % 2 == 0;
   c.refreshes = !c.gathers && rng() % 2 == 0;
   const int warm = static_cast<int>(rng() % 4), late = static_cast<int>(rng() % 4) - 1;
-  c.computations = expand_blocks(staggered(c.micros, warm, late),
+  c.computations = expand_blocks(test::staggered(c.micros, warm, late),
                                  {{0, 0, static_cast<int>(c.blocks.size())}}, c.blocks);
   c.program = add_reduces(c.computations, c.blocks, c.reduce);
   if (c.gathers) c.program = add_gathers(c.program, c.blocks);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "schedule/play.h"
+#include "support/staggered.h"
 
 // Copies from and to tiers, for any program: nothing is read before it is there, and no memory is
 // taken over before it was copied.
@@ -21,19 +22,6 @@ struct Case {
   std::vector<Stay> gathers;
   std::string text;  // for failures
 };
-
-Program staggered(int micros, int warm, int late) {
-  const ActionKind backward = late < 0 ? ActionKind::backward : ActionKind::backward_input;
-  Program program;
-  for (int micro = 0; micro < micros + warm + std::max(late, 0); ++micro) {
-    if (micro < micros) program.push_back({0, ActionKind::forward, micro});
-    if (micro >= warm && micro < micros + warm) program.push_back({0, backward, micro - warm});
-    if (late >= 0 && micro >= warm + late)
-      program.push_back({0, ActionKind::backward_weight, micro - warm - late});
-  }
-  program.push_back({0, ActionKind::update});
-  return program;
-}
 
 Case random_case(unsigned seed) {
   std::mt19937 rng(seed);
@@ -56,7 +44,7 @@ Case random_case(unsigned seed) {
   }
   c.micros = 1 + draw(5);
   const std::vector<StageBlocks> stages{{0, 0, static_cast<int>(c.blocks.size())}};
-  c.program = expand_blocks(staggered(c.micros, draw(4), draw(4) - 1), stages, c.blocks);
+  c.program = expand_blocks(test::staggered(c.micros, draw(4), draw(4) - 1), stages, c.blocks);
   c.program = add_recomputes(c.program, c.blocks);
   c.program = add_stores(c.program, c.blocks, 1 + draw(4));
   c.program =
