@@ -49,6 +49,13 @@ OptionTable declare(BenchOptions& o) {
              "measure direct reading and writing in this folder instead of training steps, against "
              "fio where that is installed");
   table.bytes({"disk-size"}, &o.disk_bytes, "bytes of the file it makes there");
+  table.heading("Text");
+  table.paths(
+      {"text"}, &o.text.data,
+      "measure reading these files' text as JSON lines, encoding it and training a tokenizer "
+      "of 4096 tokens on it, by one thread each, instead of training steps");
+  table.text({"tokenizer"}, &o.tokenizer,
+             "to encode it with: bytes, a tokenizer.json, or a folder with one", "NAME");
   return table;
 }
 
@@ -77,6 +84,14 @@ void print_profile(const StepFigures& f) {
                  1e3 * line.seconds, 100 * line.seconds / f.seconds);
 }
 
+void print_tiers(const StepFigures& f) {
+  for (const auto& [name, use] : {std::pair("host", f.tiers.host), std::pair("disk", f.tiers.disk)})
+    if (use.bytes_read + use.bytes_written > 0)
+      fmt::print("  {}: read {}, written {}, waited for it {:.2f} s of the last step\n", name,
+                 format_bytes(use.bytes_read), format_bytes(use.bytes_written),
+                 use.exposed_seconds);
+}
+
 Json to_json(const StepFigures& f) {
   return {{"seconds", f.seconds},
           {"tokens_per_second", f.tokens_per_second},
@@ -95,6 +110,7 @@ Json to_json(const StepFigures& f) {
            {{"pipeline", f.traffic.pipeline.exposed_seconds},
             {"data", f.traffic.data.exposed_seconds},
             {"tensor", f.traffic.tensor.exposed_seconds}}},
+          {"tiers", to_json(f.tiers)},
           {"adamw_bytes_per_second", f.adamw_bytes},
           {"adamw_share_of_bandwidth", f.adamw_share}};
 }
@@ -188,6 +204,30 @@ Json bench_disk(const BenchOptions& o) {
   return {{"disk", json}};
 }
 
+// Prints and notes the rates of one thread over text.
+Json bench_text(const BenchOptions& o) {
+  const TextFigures f = measure_text(o);
+  const auto rate = [](uint64_t bytes, double seconds) {
+    return static_cast<double>(bytes) / seconds;
+  };
+  const double lines = rate(f.lines_bytes, f.lines_seconds),
+               encoding = rate(f.text_bytes, f.encode_seconds);
+  fmt::print(
+      "text       {}, one thread\nJSON lines {:.0f} MB/s\nencoding   {:.1f} MB/s ({}, {:.2f} bytes "
+      "a token)\ntraining   {} tokens in {:.2f} s\n",
+      format_bytes(f.text_bytes), lines / 1e6, encoding / 1e6, o.tokenizer,
+      static_cast<double>(f.text_bytes) / static_cast<double>(f.tokens), f.trained_vocabulary,
+      f.train_seconds);
+  return {{"text",
+           {{"bytes", f.text_bytes},
+            {"json_lines_bytes_per_second", lines},
+            {"encoding_bytes_per_second", encoding},
+            {"tokenizer", o.tokenizer},
+            {"tokens", f.tokens},
+            {"trained_vocabulary", f.trained_vocabulary},
+            {"training_seconds", f.train_seconds}}}};
+}
+
 void write_json(const BenchOptions& o, const Json& json) {
   if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
 }
@@ -239,6 +279,7 @@ Json bench_training(const BenchOptions& o, const ModelConfig& config,
         100 * (static_cast<double>(f.most_resident_bytes) / static_cast<double>(f.planned_bytes) -
                1));
     print_profile(f);
+    print_tiers(f);
     std::fflush(stdout);
   }
   return json;
@@ -254,13 +295,14 @@ int run_bench(const Arguments& arguments) {
                                "Measures this machine, and a training step against it."));
     return 0;
   }
-  if (!o.disk.empty()) {
-    write_json(o, bench_disk(o));
+  const BenchMode mode = bench_mode(table);
+  if (mode == BenchMode::disk || mode == BenchMode::text) {
+    write_json(o, mode == BenchMode::disk ? bench_disk(o) : bench_text(o));
     return 0;
   }
   const std::vector<DType> dtypes = precisions(o.precision);
   const ModelConfig config = open_model(o.model).config;
-  if (o.generate > 0) {
+  if (mode == BenchMode::generate) {
     write_json(o, bench_generating(o, config, dtypes));
     return 0;
   }
@@ -268,8 +310,8 @@ int run_bench(const Arguments& arguments) {
   require(o.seq_length <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", o.seq_length, config.positions);
   return on_ranks(o.parallel, o.threads, "bench", arguments, [&](const Rank& rank) {
-    const Json json = o.collectives.empty() ? bench_training(o, config, dtypes, rank)
-                                            : bench_collectives(o, rank);
+    const Json json = mode == BenchMode::training ? bench_training(o, config, dtypes, rank)
+                                                  : bench_collectives(o, rank);
     if (rank.world.rank() == 0) write_json(o, json);
     return 0;
   });

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "data/options.h"
 #include "model/config.h"
 #include "ops/timed_ops.h"
 #include "ranks.h"
@@ -20,15 +21,22 @@ struct BenchOptions {
   std::vector<std::string> collectives;  // sizes; when given nothing else is measured
   std::filesystem::path disk;            // a folder; when given nothing else is measured
   uint64_t disk_bytes = uint64_t{2} << 30;
+  TextOptions text;                 // files; when given nothing else is measured
+  std::string tokenizer = "bytes";  // to encode them with
   ParallelOptions parallel;
   std::filesystem::path json;
 };
+
+enum class BenchMode : uint8_t { training, generate, collectives, disk, text };
+// By the options given. Error{usage} for one that has no effect on what is measured.
+BenchMode bench_mode(const OptionTable& table);
 
 // Medians of training steps; of the first rank where nothing else is said.
 struct StepFigures {
   double seconds, tokens_per_second, mfu, mfu_undisturbed, peak_flops, adamw_bytes, adamw_share;
   uint64_t peak_bytes, planned_bytes, resident_bytes, most_resident_bytes;
   AxisTraffic traffic;  // of the last step
+  TierTraffic tiers;    // likewise
   std::vector<TimedOps::Line> profile;
 };
 // Every rank calls it; `peak_flops` and shares of it are of all ranks together.
@@ -67,6 +75,14 @@ struct GenerateFigures {
   std::vector<TimedOps::Line> profile;  // of the last token
 };
 GenerateFigures measure_generating(const BenchOptions& o, const ModelConfig& config, DType dtype);
+
+// Reading, encoding and learning from text, each by one thread; medians.
+struct TextFigures {
+  uint64_t text_bytes = 0, lines_bytes = 0, tokens = 0;
+  double lines_seconds = 0, encode_seconds = 0, train_seconds = 0;
+  int64_t trained_vocabulary = 4096;
+};
+TextFigures measure_text(const BenchOptions& o);
 
 double median(std::vector<double> values);
 

@@ -89,6 +89,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   std::vector<double> seconds, shares, peaks;
   uint64_t resident = 0;
   AxisTraffic sent;
+  TierTraffic copied;
   // A step is held against the products' mean rate over windows right before and after it, so that
   // what disturbs the machine for seconds disturbs both.
   const Product product = fastest_product(*peak_ops, dtype, 3).product;
@@ -96,12 +97,14 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   for (int64_t step = 1; step <= o.steps + 2; ++step) {
     ranks.barrier("step").wait();
     const AxisTraffic sent_before = axis_traffic(mesh);
+    const TierTraffic copied_before = engine.tier_traffic();
     const double start = monotonic_seconds();
     timed.reset();
     trainer.step(step, inputs, targets);
     for (size_t b = 0; b < engine.step_plan().traits.size(); ++b) engine.store().wait_parameters(b);
     const double taken = monotonic_seconds() - start;
     sent = axis_traffic(mesh) - sent_before;
+    copied = engine.tier_traffic() - copied_before;
     if (step == 1) resident = resident_memory().now;
     const double after = total(sustained_product_flops(*peak_ops, product, peak_window_seconds));
     const double peak = 2 / (1 / before + 1 / after);
@@ -128,6 +131,7 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
           resident,
           static_cast<uint64_t>(most),
           sent,
+          copied,
           profile};
 }
 

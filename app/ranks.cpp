@@ -1,7 +1,5 @@
 #include "ranks.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -13,19 +11,6 @@
 
 namespace rankine {
 namespace {
-
-// Ranks that share processors must not spin at OpenMP's barriers; its runtime reads this once, when
-// the program is loaded, so a foreign launcher's ranks begin anew with it.
-void begin_with_passive_waits(const std::string& command, const Arguments& arguments) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  setenv("OMP_WAIT_POLICY", "passive", 1);
-  std::vector<std::string> words{"rankine", command};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv("/proc/self/exe", argv.data());  // on failure the ranks are merely slower
-}
 
 std::string join_numbers(const std::vector<int>& numbers) {
   std::string out;
@@ -113,7 +98,6 @@ int on_ranks(const ParallelOptions& options, int64_t threads, const std::string&
     words.insert(words.end(), arguments.begin(), arguments.end());
     return start_local_ranks(world_size, words);
   }
-  if (world_size > 1) begin_with_passive_waits(command, arguments);
   std::unique_ptr<World> world;
   try {
     world = connect(launched, options, mesh);

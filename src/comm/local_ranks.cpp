@@ -84,7 +84,6 @@ std::vector<std::string> launcher_words(int ranks, const std::vector<std::string
   ::signal(SIGTERM, SIG_DFL);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  ::setenv("OMP_WAIT_POLICY", "passive", 0);
   ::setenv(started_variable, std::to_string(parent).c_str(), 1);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

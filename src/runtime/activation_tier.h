@@ -20,6 +20,10 @@ class ActivationTier {
   void bind(Arena& host);  // makes the file; Error as TierFile's
   // As TierFile's; "" in memory.
   std::string description() const { return file_ ? file_->description() : ""; }
+  TierTraffic traffic() const {
+    const TierUse use = space_ ? space_->use() : TierUse{};
+    return on_disk() ? TierTraffic{.host = {}, .disk = use} : TierTraffic{.host = use, .disk = {}};
+  }
 
   // A piece of what one block keeps of one micro-batch: where its forward leaves it, where its
   // backward reads it, and its place in the tier.

@@ -49,6 +49,8 @@ class Engine {
   const ParamStore& store() const { return store_; }
   Executor& executor() { return executor_; }
   const Executor& executor() const { return executor_; }
+  // Of this rank so far.
+  TierTraffic tier_traffic() const { return store_.tier_traffic() + executor_.tier_traffic(); }
   const Arena& arena() const { return *arena_; }
   const Arena& host_arena() const { return *host_arena_; }
 

@@ -58,6 +58,8 @@ class Executor {
   // The file of saved activations, as TierFile describes it; "" without one.
   std::string disk_description() const { return tier_ ? tier_->description() : ""; }
 
+  TierTraffic tier_traffic() const { return tier_ ? tier_->traffic() : TierTraffic{}; }
+
   // Runs the plan's actions in order; `update` is called at the update action, when all gradients
   // have reached their owners. Afterwards loss() is the sum of token losses in nats that this rank
   // has seen: of its data rank's micro-batches on ranks with the head, otherwise 0.

@@ -43,6 +43,15 @@ AxisTraffic axis_traffic(const Mesh& mesh) {
           .tensor = of(*mesh.tensor) + of(*mesh.replicas)};
 }
 
+nlohmann::ordered_json to_json(const TierTraffic& tiers) {
+  const auto of = [](const TierUse& use) {
+    return nlohmann::ordered_json{{"bytes_read", use.bytes_read},
+                                  {"bytes_written", use.bytes_written},
+                                  {"exposed_seconds", use.exposed_seconds}};
+  };
+  return {{"host", of(tiers.host)}, {"disk", of(tiers.disk)}};
+}
+
 std::string metrics_line(const StepMetrics& m) {
   nlohmann::ordered_json json;
   json["step"] = m.report.step;
@@ -65,6 +74,7 @@ std::string metrics_line(const StepMetrics& m) {
   json["exposed_seconds"] = {{"pipeline", t.pipeline.exposed_seconds},
                              {"data", t.data.exposed_seconds},
                              {"tensor", t.tensor.exposed_seconds}};
+  json["tiers"] = to_json(m.tiers);
   if (m.validation_loss) json["validation_loss"] = number(*m.validation_loss);
   return json.dump();
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "runtime/trainer.h"
@@ -33,13 +34,16 @@ struct StepMetrics {
   uint64_t planned_bytes = 0, arena_peak_bytes = 0, resident_bytes = 0;  // of the first rank
   int ranks = 1;
   AxisTraffic traffic;  // of the first rank, in this step
+  TierTraffic tiers;    // likewise
   std::optional<double> validation_loss;
 };
 
 // One JSON object per step and line: step, loss, grad_norm, lr, tokens, seconds, tokens_per_second,
 // mfu, loss_scale, skipped, memory {planned, arena_peak, rss} of the first rank, ranks, bytes_sent
-// and exposed_seconds {pipeline, data, tensor} of the first rank, and validation_loss where there
-// was one. Fields are added over time, none changes its meaning.
+// and exposed_seconds {pipeline, data, tensor} of the first rank, tiers {host, disk} with its
+// bytes_read, bytes_written and exposed_seconds, and validation_loss where there was one. Fields
+// are added over time, none changes its meaning.
+nlohmann::ordered_json to_json(const TierTraffic& tiers);
 std::string metrics_line(const StepMetrics& metrics);
 
 class MetricsFile {

@@ -88,6 +88,7 @@ int TrainLoop::agreed_signal() {
 void TrainLoop::one_step(int64_t step) {
   const double start = monotonic_seconds();
   const AxisTraffic before = axis_traffic(mesh());
+  const TierTraffic tiers_before = parts_.engine.tier_traffic();
   const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
   for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
     parts_.loader.fill(step - 1, micro, rows_from(micro * micro_tokens));
@@ -107,6 +108,7 @@ void TrainLoop::one_step(int64_t step) {
   m.resident_bytes = resident_memory().peak;
   m.ranks = mesh().world->size();
   m.traffic = axis_traffic(mesh()) - before;
+  m.tiers = parts_.engine.tier_traffic() - tiers_before;
   if (parts_.loader.mix().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
   metrics_.write(m);

@@ -34,6 +34,7 @@ class DiskStates {
   void add_to(MemoryPlan& plan) const;
   void bind(const OffloadSetup& setup);  // makes the file; Error as TierFile's
   std::string description() const { return file_->description(); }
+  TierUse use() const { return file_->use(); }
 
   bool holds(size_t part) const { return part < parts_.size() && parts_[part].elements > 0; }
   DType dtype(size_t part) const { return parts_[part].dtype; }

@@ -12,7 +12,8 @@ GradientSums::GradientSums(const ParamLayout& layout, const Setup& setup, const 
       disk_(disk),
       ranks_(ranks),
       current_(layout.blocks().size()),
-      reduced_(layout.blocks().size()) {}
+      reduced_(layout.blocks().size()),
+      later_(layout.blocks().size()) {}
 
 // Without any the result is where the one reduction of a step leaves it.
 int GradientSums::levels(const Setup& setup) {
@@ -32,6 +33,9 @@ void GradientSums::add_to(MemoryPlan& plan) const {
               pooled() && level + 1 == levels() ? "gradients" : "gradient sums",
               static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent, "",
               tier_of(setup_.offload)});
+  if (on_disk())
+    plan.add({"gradient squares", "gradients", ExactSum::size * sizeof(int64_t), Life::permanent,
+              "", Tier::host});
 }
 
 void GradientSums::bind(Arena& arena, Arena& host, Ops& ops) {
@@ -44,6 +48,10 @@ void GradientSums::bind(Arena& arena, Arena& host, Ops& ops) {
     accumulators_.push_back(
         (setup_.offload == Offload::none ? arena : host)
             .take(fmt::format("gradient sums {}", level), DType::f32, Shape{layout_.owned()}));
+  if (on_disk()) {
+    squares_ = host.take("gradient squares", DType::i64, Shape{ExactSum::size});
+    ops.upload(ExactSum{}.parts().data(), squares_);
+  }
   for (size_t b = 0; b < current_.size() && !pooled(); ++b)
     current_[b] = whole_.range(layout_.blocks()[b].offset, layout_.blocks()[b].elements);
 }
@@ -117,14 +125,36 @@ void GradientSums::visit_level(int level, size_t block, const Visit& visit) {
 }
 
 void GradientSums::put(int level, const Pending& p) {
-  visit_level(level, p.block,
-              {.write = true, .act = [&](const Tensor& sum) { ops_->cast(p.own, sum); }});
+  visit_level(level, p.block, {.write = true, .act = [&](const Tensor& sum) {
+                                 ops_->cast(p.own, sum);
+                                 complete(p, sum);
+                               }});
 }
 
 void GradientSums::add(int level, const Pending& p) {
   visit_level(level, p.block, {.read = true, .write = true, .act = [&](const Tensor& sum) {
                                  ops_->add(sum, p.own, sum);
+                                 complete(p, sum);
                                }});
+}
+
+void GradientSums::complete(const Pending& p, const Tensor& sum) const {
+  if (has_squares(p.block) && p.micro == setup_.micros - 1) add_squares(p.block, sum, squares_);
+}
+
+void GradientSums::add_squares(size_t block, const Tensor& gradients, Tensor exact) const {
+  const ParamLayout::BlockLayout& b = layout_.blocks()[block];
+  for (const ParamLayout::Range& range : b.ranges)
+    if (range.counted)
+      ops_->sum_squares(gradients.range(range.first - b.owned_offset, range.count), exact);
+}
+
+ExactSum GradientSums::take_squares() {
+  ExactSum squares;
+  if (!on_disk()) return squares;
+  ops_->download(squares_, squares.parts().data());
+  ops_->upload(ExactSum{}.parts().data(), squares_);
+  return squares;
 }
 
 // Waits for one reduction and adds what arrived to what came before.

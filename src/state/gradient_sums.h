@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "base/exact_sum.h"
 #include "comm/communicator.h"
 #include "ops/ops.h"
 #include "state/disk_staging.h"
@@ -45,6 +46,14 @@ class GradientSums {
   void finish();              // waits for all reductions; results() are then complete
   // This rank's shard, f32; not on disk.
   Tensor result(size_t block) const;
+  // Adds the squares of a result's counted elements to an exact sum.
+  void add_squares(size_t block, const Tensor& gradients, Tensor exact) const;
+  // Of results on disk the squares are added up as each one is complete, which spares reading it
+  // for them. Those of this step:
+  ExactSum take_squares();
+  // Says that a result on disk changes after its last reduction, so that its squares come later.
+  void squares_come_later(size_t block) { later_[block] = true; }
+  bool has_squares(size_t block) const { return on_disk() && !later_[block]; }
   std::vector<NamedTensor> pieces(Copies copies) const;
 
  private:
@@ -70,6 +79,7 @@ class GradientSums {
   void visit_level(int level, size_t block, const Visit& visit);
   void put(int level, const Pending& pending);
   void add(int level, const Pending& pending);
+  void complete(const Pending& pending, const Tensor& sum) const;
 
   const ParamLayout& layout_;
   Setup setup_;
@@ -81,6 +91,8 @@ class GradientSums {
   std::vector<Tensor> accumulators_;  // flat, owned order; the last holds the result
   std::vector<Tensor> current_;       // per block: where its gradients are
   std::vector<int> reduced_;          // per block: micro-batches of this step so far
+  std::vector<bool> later_;           // per block: squares_come_later
+  Tensor squares_;                    // i64 [ExactSum::size], of results on disk
   std::vector<Pending> pending_;
 };
 

@@ -27,6 +27,14 @@ struct OffloadSetup {
   }
 };
 
+// What separate copies have moved. Gradients that are added up in the host tier are not among it:
+// the sum itself writes them there.
+struct TierTraffic {
+  TierUse host, disk;
+  TierTraffic operator+(const TierTraffic& o) const { return {host + o.host, disk + o.disk}; }
+  TierTraffic operator-(const TierTraffic& o) const { return {host - o.host, disk - o.disk}; }
+};
+
 inline Tier tier_of(Offload offload) {
   if (offload == Offload::none) return Tier::device;
   return offload == Offload::host ? Tier::host : Tier::disk;

@@ -44,6 +44,9 @@ ParamStore::ParamStore(std::span<const BlockDescription> blocks, const StoreSetu
           *disk_, "delayed update",
           DiskStaging::Parts{D::weights, D::momentum, D::variance, D::gradients});
   }
+  if (tied_ != nullptr)
+    for (const int block : {tied_->embedding_block, tied_->head_block})
+      if (block != TiedCopy::none) sums_.squares_come_later(static_cast<size_t>(block));
   for (size_t b = 0; b < blocks.size(); ++b) {
     const std::vector<size_t>& groups = layout_.blocks()[b].groups;
     views_[b].params.resize(groups.size());

@@ -47,6 +47,11 @@ class ParamStore {
   // "16.4 GiB in '/scratch/...', io_uring, direct": the file of states; "" without one.
   std::string disk_description() const { return disk_ ? disk_->description() : ""; }
 
+  TierTraffic tier_traffic() const {
+    return {.host = host_parameters_ ? host_parameters_->use() : TierUse{},
+            .disk = disk_ ? disk_->use() : TierUse{}};
+  }
+
   // Rounds the owned weights into the compute copy and collects what others own; needed after
   // writing to weights(), which it releases.
   void refresh_compute();
@@ -85,7 +90,8 @@ class ParamStore {
 
   // Adds the squares of what counts of the owned gradients to an exact sum: over all ranks each
   // logical element once.
-  void sum_squared_gradients(Tensor exact) const;
+  // Takes what sums of the step have put aside for it: once a step.
+  void sum_squared_gradients(Tensor exact);
   // One optimizer step over everything owned; weight decay only where ParamSpec::decay says so.
   void update(const AdamWStep& step);
 
@@ -148,7 +154,6 @@ class ParamStore {
   void update_block(const AdamWStep& step, size_t block, const BlockStates& states) const;
   void round_weights();
   void collect();
-  void sum_squares(size_t block, const Tensor& gradients, const Tensor& exact) const;
   bool weights_whole() const { return !copies() && params_whole(); }
   Tensor own_part(const Tensor& flat, const ParamLayout::BlockLayout& block, bool whole) const;
   void show(size_t block, const Tensor& values, std::vector<Tensor> BlockViews::*views);

@@ -162,15 +162,21 @@ void ParamStore::finish_reductions() {
   if (on_disk) staging_->close();
 }
 
-void ParamStore::sum_squared_gradients(Tensor exact) const {
+void ParamStore::sum_squared_gradients(Tensor exact) {
+  const ExactSum before = sums_.take_squares();
   if (!counts()) return;
-  visit_blocks({staging_.get(), bit(D::gradients)}, [&](size_t b, const BlockStates& states) {
-    const ParamLayout::BlockLayout& block = layout_.blocks()[b];
-    for (const ParamLayout::Range& range : block.ranges)
-      if (range.counted)
-        ops_->sum_squares(states.gradients.range(range.first - block.owned_offset, range.count),
-                          exact);
-  });
+  ExactSum total;
+  ops_->download(exact, total.parts().data());
+  total.add(before);
+  ops_->upload(total.parts().data(), exact);
+  for (size_t b = 0; b < views_.size(); ++b)
+    if (!optimizer_on(Offload::disk))
+      sums_.add_squares(b, sums_.result(b), exact);
+    else if (!sums_.has_squares(b))
+      staging_->with_block(
+          b, {.read = {D::gradients}, .visit = [&](size_t, std::span<const Tensor> staged) {
+                sums_.add_squares(b, staged[D::gradients], exact);
+              }});
 }
 
 // ---- updates

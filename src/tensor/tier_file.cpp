@@ -52,6 +52,10 @@ std::string TierFile::description() const {
                      direct_ ? ", direct" : ", through the page cache");
 }
 
+TierUse TierFile::use() const {
+  return queue_->use();
+}
+
 TierWork TierFile::start_read(uint64_t offset, void* to, uint64_t bytes) {
   return start(false, offset, static_cast<std::byte*>(to), bytes);
 }

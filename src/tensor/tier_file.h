@@ -36,6 +36,7 @@ class TierFile final : public TierSpace {
   TierFile& operator=(const TierFile&) = delete;
 
   // Offset, memory and bytes are multiples of `alignment`.
+  TierUse use() const override;
   TierWork start_read(uint64_t offset, void* to, uint64_t bytes) override;
   TierWork start_write(uint64_t offset, const void* from, uint64_t bytes) override;
 

@@ -21,9 +21,19 @@ bool TierRequest::done() {
   return done_;
 }
 
+TierUse TierCounter::use() const {
+  return {bytes_read_, bytes_written_, std::chrono::duration<double>(waited_.load()).count()};
+}
+
 void TierRequest::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_; });
+  if (!done_) {
+    const auto start = std::chrono::steady_clock::now();
+    changed_.wait(lock, [&] { return done_; });
+    // Only that one thread writes it.
+    if (std::this_thread::get_id() == counter_->owner_)
+      counter_->waited_ = counter_->waited_.load() + (std::chrono::steady_clock::now() - start);
+  }
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -49,7 +59,8 @@ TierQueue::~TierQueue() {
 }
 
 std::shared_ptr<TierRequest> TierQueue::start(const TierPiece& whole) {
-  auto request = std::make_shared<TierRequest>();
+  auto request = std::make_shared<TierRequest>(counter_);
+  (whole.write ? counter_->bytes_written_ : counter_->bytes_read_) += whole.bytes;
   {
     const std::lock_guard lock(mutex_);
     if (broken_) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "tensor/tier_file_engine.h"
+#include "tensor/tier_space.h"
 
 // Requests of any size on their way to a file: cut into pieces, kept in flight by one thread,
 // continued where the system moved less than asked for. A request ends when none of its pieces is
@@ -18,14 +21,29 @@ namespace rankine {
 
 class TierQueue;
 
+// Counts what a queue's requests ask for, and how long its owner waits for them.
+class TierCounter {
+ public:
+  TierUse use() const;
+
+ private:
+  friend class TierQueue;
+  friend class TierRequest;
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<uint64_t> bytes_read_ = 0, bytes_written_ = 0;
+  std::atomic<std::chrono::nanoseconds> waited_ = {};
+};
+
 class TierRequest {
  public:
+  explicit TierRequest(std::shared_ptr<TierCounter> counter) : counter_(std::move(counter)) {}
   bool done();
   void wait();  // throws what went wrong
 
  private:
   friend class TierQueue;
   void finish();
+  const std::shared_ptr<TierCounter> counter_;
 
   // The queue's, under its mutex.
   TierPiece rest_;  // not handed out yet
@@ -45,6 +63,7 @@ class TierQueue {
   TierQueue& operator=(const TierQueue&) = delete;
 
   std::shared_ptr<TierRequest> start(const TierPiece& whole);
+  TierUse use() const { return counter_->use(); }
   std::string_view engine_name() const { return engine_->name(); }
 
  private:
@@ -63,6 +82,7 @@ class TierQueue {
 
   std::unique_ptr<TierEngine> engine_;
   std::filesystem::path path_;
+  const std::shared_ptr<TierCounter> counter_ = std::make_shared<TierCounter>();
   std::mutex mutex_;
   std::vector<Slot> slots_;
   int used_slots_ = 0;

@@ -13,6 +13,10 @@ TierMemory::TierMemory(const Tensor& memory)
 
 TierMemory::~TierMemory() = default;
 
+TierUse TierMemory::use() const {
+  return queue_->use();
+}
+
 TierWork TierMemory::start_read(uint64_t offset, void* to, uint64_t bytes) {
   return start(false, offset, to, bytes);
 }

@@ -12,6 +12,7 @@ class TierMemory final : public TierSpace {
   explicit TierMemory(const Tensor& memory);  // it outlives this
   ~TierMemory() override;                     // waits for what is under way
 
+  TierUse use() const override;
   TierWork start_read(uint64_t offset, void* to, uint64_t bytes) override;
   TierWork start_write(uint64_t offset, const void* from, uint64_t bytes) override;
 

@@ -23,9 +23,24 @@ class TierWork {
   std::shared_ptr<TierRequest> request_;
 };
 
+// What has gone over so far.
+struct TierUse {
+  uint64_t bytes_read = 0, bytes_written = 0;
+  double exposed_seconds = 0;  // in which the thread that made the space waited for it
+  TierUse operator+(const TierUse& o) const {
+    return {bytes_read + o.bytes_read, bytes_written + o.bytes_written,
+            exposed_seconds + o.exposed_seconds};
+  }
+  TierUse operator-(const TierUse& o) const {
+    return {bytes_read - o.bytes_read, bytes_written - o.bytes_written,
+            exposed_seconds - o.exposed_seconds};
+  }
+};
+
 class TierSpace {
  public:
   virtual ~TierSpace() = default;
+  virtual TierUse use() const = 0;
   // Any number may be under way, in any order; one that writes bytes that another one touches must
   // be waited for first. Any thread may call.
   virtual TierWork start_read(uint64_t offset, void* to, uint64_t bytes) = 0;

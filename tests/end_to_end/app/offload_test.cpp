@@ -42,6 +42,28 @@ TEST_F(Offloading, RunsAndResumesWithTheSameBitsAndLeavesNothing) {
   EXPECT_EQ(numbers(home() / "straight"), numbers(home() / "kept"));
 }
 
+// Each of weights, momentum and variance is read and written once, and so are gradients, whose norm
+// is known without reading them.
+TEST_F(Offloading, AStepMovesWhatItMustAndNoMore) {
+  const auto disk_of = [&](const std::string& name, const std::vector<std::string>& more) {
+    const Finished done = run(offloaded(name, "2", more));
+    EXPECT_EQ(done.code, 0) << done.err;
+    return metrics(home() / name).at(1)["tiers"]["disk"];
+  };
+  const Json once = disk_of("once", {}), twice = disk_of("twice", {"--accumulation", "2"});
+  const auto read = once["bytes_read"].get<int64_t>(),
+             written = once["bytes_written"].get<int64_t>();
+  EXPECT_GT(written, 0);
+  EXPECT_EQ(read, written);
+  EXPECT_EQ(read % 4, 0);
+  // A further micro-batch's gradients are added to the sums there.
+  EXPECT_EQ(twice["bytes_read"].get<int64_t>(), read + read / 4);
+  EXPECT_EQ(twice["bytes_written"].get<int64_t>(), written + written / 4);
+  EXPECT_GE(once["exposed_seconds"].get<double>(), 0);
+  const Json host = metrics(home() / "once").at(1)["tiers"]["host"];
+  EXPECT_EQ(host["bytes_read"].get<int64_t>() + host["bytes_written"].get<int64_t>(), 0);
+}
+
 TEST_F(Offloading, EverythingInAnotherTierIsTheSameRun) {
   ASSERT_EQ(run(train({"--output", at("kept"), "--steps", "6", "--eval-interval", "3"})).code, 0);
   for (const std::string tier : {"host", "disk"}) {

@@ -1,3 +1,6 @@
+#include <fmt/core.h>
+
+#include <fstream>
 #include <random>
 
 #include "training_run.h"
@@ -81,6 +84,24 @@ int64_t saved_steps(const fs::path& run) {
       newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
   }
   return newest;
+}
+
+// Else threads that share processors with another program wait for each other by the millisecond.
+TEST_F(EndToEnd, ThreadsThatWaitSleepSoonUnlessTheUserSaysOtherwise) {
+  const auto environment_of = [&](const char* name, const char* value) {
+    const Start start{.words = {RANKINE_BINARY}, .prepare = [=] {
+                        ::unsetenv("OMP_WAIT_POLICY");
+                        ::unsetenv("GOMP_SPINCOUNT");
+                        if (name != nullptr) ::setenv(name, value, 1);
+                      }};
+    Command running(home(), train({"--output", at(value), "--steps", "100000"}), start);
+    while (running.running() && !fs::exists(home() / value / "metrics.jsonl"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::ifstream file(fmt::format("/proc/{}/environ", running.process()));
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_NE(environment_of(nullptr, "plain").find("GOMP_SPINCOUNT=1000"), std::string::npos);
+  EXPECT_EQ(environment_of("OMP_WAIT_POLICY", "active").find("GOMP_SPINCOUNT"), std::string::npos);
 }
 
 TEST_F(EndToEnd, KilledTwentyTimesItAlwaysContinuesIdentically) {

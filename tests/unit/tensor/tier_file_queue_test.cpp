@@ -8,6 +8,8 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <future>
+#include <thread>
 
 #include "support/errors.h"
 
@@ -107,6 +109,34 @@ TEST(TierQueue, AFailedPieceFailsItsRequestAloneWithItsOffset) {
   EXPECT_TRUE(second->done());
   EXPECT_EQ(error.kind(), ErrorKind::environment);
   EXPECT_STREQ(error.what(), "cannot write '/disk/x.tier' at offset 5242880: Input/output error");
+}
+
+TEST(TierQueue, CountsBytesAndTheWaitsOfItsOwner) {
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  Bench bench([&](const TierPiece& piece) {
+    if (!piece.write) answered.wait();
+    return all_of(piece);
+  });
+  bench.start(true, 0, 8192)->wait();
+  bench.start(true, 8192, 4096)->wait();
+  const double before = bench.queue.use().exposed_seconds;
+  const auto reading = bench.start(false, 0, 4096);
+  // Another thread's waiting is hidden from the owner.
+  std::thread other([&] { reading->wait(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(bench.queue.use().exposed_seconds, before);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    answer.set_value();
+  });
+  reading->wait();
+  other.join();
+  later.join();
+  const TierUse use = bench.queue.use();
+  EXPECT_EQ(use.bytes_written, 12288u);
+  EXPECT_EQ(use.bytes_read, 4096u);
+  EXPECT_GT(use.exposed_seconds, before);
 }
 
 TEST(TierQueue, LackOfSpaceIsAnErrorOfResources) {

@@ -55,39 +55,42 @@ template <class S>
   return Step<S>::read(part);
 }
 
-// How many rows share one reading of a weight, and how many outputs are summed up at once.
+// How many rows share one reading of a weight, and how many outputs are finished at once.
 constexpr int most_rows = vector_bytes == 64 ? 4 : 2;
 constexpr int block = lanes;
+// The matrix is read from several places at a time, each a stream of its own, since memory gives
+// more to several: from four while sums of so few rows leave registers for it, otherwise from two.
+constexpr int few_rows = vector_bytes == 64 ? 2 : 1;
 
-// sums[r][o] = the products of R rows with O rows of weights, not yet added up over the lanes: two
-// chains of sums in the same order, whatever R and O are.
-template <class S, int R, int O>
-[[gnu::always_inline]] inline void multiply(const S* x, const S* w, int64_t inputs, float* sums) {
+// sums[p][r][0] = the products of R rows with one row of weights at each of P places, not yet added
+// up over the lanes: two chains of sums in the same order, whatever R and P are.
+template <class S, int R, int P>
+[[gnu::always_inline]] inline void multiply(const S* x, const S* w, int64_t apart, int64_t inputs,
+                                            float* sums) {
   using Vector = typename Step<S>::Vector;
   constexpr int64_t n = Step<S>::elements;
-  Floats chains[2][R][O] = {};
-  const auto step = [&](Floats(&into)[R][O], const auto& read) {
-    Vector weights[O];
+  Floats chains[2][R][P] = {};
+  const auto step = [&](Floats(&into)[R][P], const auto& read) {
+    Vector weights[P];
 #pragma GCC unroll 4
-    for (int o = 0; o < O; ++o) weights[o] = read(w + o * inputs);
+    for (int p = 0; p < P; ++p) weights[p] = read(w + p * apart);
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
       const Vector row = read(x + r * inputs);
 #pragma GCC unroll 4
-      for (int o = 0; o < O; ++o) into[r][o] = Step<S>::add(into[r][o], row, weights[o]);
+      for (int p = 0; p < P; ++p) into[r][p] = Step<S>::add(into[r][p], row, weights[p]);
     }
   };
   int64_t i = 0;
   for (; i + 2 * n <= inputs; i += 2 * n) {
-    if constexpr (O > 1) {  // hardware follows several short streams too late
-      for (int o = 0; o < O; ++o)
-        for (size_t b = 0; b < 2 * n * sizeof(S); b += 64)
-          __builtin_prefetch(reinterpret_cast<const char*>(w + (O + o) * inputs + i) + b);
-    }
+    // Hardware follows streams too late that begin and end with a matrix of this size.
+    for (int p = 0; p < P; ++p)
+      for (size_t b = 0; b < 2 * n * sizeof(S); b += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(w + p * apart + inputs + i) + b);
     step(chains[0], [i](const S* from) { return Step<S>::read(from + i); });
     step(chains[1], [i](const S* from) { return Step<S>::read(from + i + n); });
   }
-  const auto part = [&](Floats(&into)[R][O]) {
+  const auto part = [&](Floats(&into)[R][P]) {
     const int64_t count = inputs - i < n ? inputs - i : n;
     step(into, [i, count](const S* from) { return read_part(from + i, count); });
     i += n;
@@ -95,56 +98,64 @@ template <class S, int R, int O>
   if (i < inputs) part(chains[0]);
   if (i < inputs) part(chains[1]);
 #pragma GCC unroll 4
-  for (int r = 0; r < R; ++r)
+  for (int p = 0; p < P; ++p)
 #pragma GCC unroll 4
-    for (int o = 0; o < O; ++o)
-      store(sums + (r * block + o) * lanes, chains[0][r][o] + chains[1][r][o]);
+    for (int r = 0; r < R; ++r)
+      store(sums + (p * R + r) * block * lanes, chains[0][r][p] + chains[1][r][p]);
 }
 
-// y of R rows and up to a block of outputs.
-template <class S, int R>
-void block_of_rows(const FewRowsCall& call, int64_t row, int64_t first, int64_t count) {
-  // One or two rows leave little but the reading of weights, best done in one go.
-  constexpr int outputs = R <= 2 ? 1 : 2;
-  alignas(vector_bytes) float sums[R * block * lanes], columns[block * lanes];
+// y of R rows and up to a block of outputs from `first` on, and as many at each further place.
+template <class S, int R, int P>
+void block_of_rows(const FewRowsCall& call, int64_t row, int64_t first, int64_t apart,
+                   int64_t count) {
+  alignas(vector_bytes) float sums[P * R * block * lanes], columns[block * lanes];
   const S* x = static_cast<const S*>(call.x) + row * call.inputs;
   const S* w = static_cast<const S*>(call.w) + first * call.inputs;
-  int64_t done = 0;
-  for (; done + outputs <= count; done += outputs)
-    multiply<S, R, outputs>(x, w + done * call.inputs, call.inputs, sums + done * lanes);
-  if (done < count) multiply<S, R, 1>(x, w + done * call.inputs, call.inputs, sums + done * lanes);
-  for (int r = 0; r < R; ++r) {
-    transpose_square(sums + r * block * lanes, columns, lanes);
-    Floats values = load(columns);
-    for (int lane = 1; lane < lanes; ++lane) values += load(columns + lane * lanes);
-    alignas(vector_bytes) float out[block];
-    store(out, values);
-    S* y = static_cast<S*>(call.y) + (row + r) * call.outputs + first;
-    const S* bias = static_cast<const S*>(call.bias) + first;
-    for (int64_t o = 0; o < count; ++o)
-      down(y[o], call.bias != nullptr ? out[o] + up(bias[o]) : out[o]);
-  }
+  for (int64_t o = 0; o < count; ++o)
+    multiply<S, R, P>(x, w + o * call.inputs, apart * call.inputs, call.inputs, sums + o * lanes);
+  for (int p = 0; p < P; ++p)
+    for (int r = 0; r < R; ++r) {
+      transpose_square(sums + (p * R + r) * block * lanes, columns, lanes);
+      Floats values = load(columns);
+      for (int lane = 1; lane < lanes; ++lane) values += load(columns + lane * lanes);
+      alignas(vector_bytes) float out[block];
+      store(out, values);
+      const int64_t output = first + p * apart;
+      S* y = static_cast<S*>(call.y) + (row + r) * call.outputs + output;
+      const S* bias = static_cast<const S*>(call.bias) + output;
+      for (int64_t o = 0; o < count; ++o)
+        down(y[o], call.bias != nullptr ? out[o] + up(bias[o]) : out[o]);
+    }
 }
 
-template <class S, int R = most_rows>
-void rows_of_block(const FewRowsCall& call, int64_t row, int64_t first, int64_t count) {
-  if (call.rows - row >= R) {
-    block_of_rows<S, R>(call, row, first, count);
-    row += R;
-  }
-  if (row == call.rows) return;
-  if constexpr (R == most_rows)
-    if (call.rows - row >= R) return rows_of_block<S, R>(call, row, first, count);
-  if constexpr (R > 1) rows_of_block<S, R - 1>(call, row, first, count);
+template <class S, int P, int R = (P > 2 ? few_rows : most_rows)>
+void all_rows(const FewRowsCall& call, int64_t row, int64_t first, int64_t apart, int64_t count) {
+  for (; call.rows - row >= R; row += R) block_of_rows<S, R, P>(call, row, first, apart, count);
+  if constexpr (R > 1)
+    if (row < call.rows) all_rows<S, P, R - 1>(call, row, first, apart, count);
+}
+
+// The outputs [begin, end), a multiple of a block but for the last ones, read from P places.
+template <class S, int P>
+void outputs(const FewRowsCall& call, int64_t begin, int64_t end) {
+  const int64_t apart = (end - begin) / (P * block) * block;
+  for (int64_t o = 0; o < apart; o += block) all_rows<S, P>(call, 0, begin + o, apart, block);
+  for (int64_t o = begin + P * apart; o < end; o += block)
+    all_rows<S, 1>(call, 0, o, 0, end - o < block ? end - o : block);
 }
 
 template <class S>
 void linear(const FewRowsCall& call) {
   const int64_t blocks = (call.outputs + block - 1) / block;
-#pragma omp parallel for schedule(static) num_threads(call.threads)
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t first = b * block, left = call.outputs - first;
-    rows_of_block<S>(call, 0, first, left < block ? left : block);
+#pragma omp parallel for schedule(static, 1) num_threads(call.threads)
+  for (int t = 0; t < call.threads; ++t) {
+    const int64_t begin = blocks * t / call.threads * block;
+    int64_t end = blocks * (t + 1) / call.threads * block;
+    if (end > call.outputs) end = call.outputs;
+    if (call.rows <= few_rows)
+      outputs<S, 4>(call, begin, end);
+    else
+      outputs<S, 2>(call, begin, end);
   }
 }
 
