@@ -1,5 +1,8 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "base/text.h"
 #include "training_run.h"
 
 // Memory options of the program: recomputation, offloading, limits.
@@ -14,6 +17,11 @@ class Offloading : public TrainingRun {
                         "--offload-dir", at("tier")});
     words.insert(words.end(), more.begin(), more.end());
     return words;
+  }
+  void make_deep() {
+    auto shape = Json::parse(read_text(home() / "shape" / "config.json"));
+    shape["num_hidden_layers"] = 10;
+    write_text_atomically(home() / "shape" / "config.json", shape.dump());
   }
   static std::vector<fs::path> files_in(const fs::path& folder) {
     std::vector<fs::path> out;
@@ -188,9 +196,7 @@ TEST_F(Offloading, ADeviceLimitNamesWhatWouldFit) {
 
 // What is far too large fits only with everything elsewhere; the remedy says what that costs.
 TEST_F(Offloading, ARemedyNamesAllThatMustLeave) {
-  auto deep = Json::parse(read_text(home() / "shape" / "config.json"));
-  deep["num_hidden_layers"] = 10;
-  write_text_atomically(home() / "shape" / "config.json", deep.dump());
+  make_deep();
   const std::vector<std::string> all = {
       "--offload-optimizer",   "host", "--offload-parameters", "host",
       "--offload-activations", "host", "--recompute",          "full",
@@ -219,6 +225,29 @@ TEST_F(Offloading, ARemedyNamesAllThatMustLeave) {
     EXPECT_NE(refused.err.find(remedy), std::string::npos) << remedy << refused.err;
   const Finished fits = run(limited("fits", all));
   EXPECT_EQ(fits.code, 0) << fits.err;
+}
+
+// Where all memory is limited the disk helps, and what the remedy says it moves is what it moves.
+TEST_F(Offloading, AMemoryLimitNamesTheDiskAndWhatItMoves) {
+  make_deep();
+  const auto least = [&](std::vector<std::string> words) {
+    *(std::ranges::find(words, "--micro-batch-size") + 1) = "1";
+    words.insert(words.end(), {"--global-batch-size", "2", "--recompute", "full"});
+    return words;
+  };
+  const Finished fits = run(least(offloaded("fits", "2")));
+  ASSERT_EQ(fits.code, 0) << fits.err;
+  const Json step = metrics(home() / "fits").at(1), disk = step["tiers"]["disk"];
+  const Finished refused = run(least(train({"--output", at("refused"), "--steps", "2",
+                                            "--memory-limit", step["memory"]["planned"].dump()})));
+  EXPECT_EQ(refused.code, 5) << refused.err;
+  const auto moved = disk["bytes_read"].get<uint64_t>() + disk["bytes_written"].get<uint64_t>();
+  const std::string remedy = fmt::format(
+      "it would fit with --micro-batch-size 1 --accumulation 2 --precision f32 --offload-optimizer "
+      "disk (each step copies {} between the tiers, ",
+      format_bytes(moved));
+  EXPECT_NE(refused.err.find(remedy), std::string::npos) << remedy << refused.err;
+  EXPECT_NE(refused.err.find("--offload-dir FOLDER"), std::string::npos) << refused.err;
 }
 
 TEST_F(Offloading, ATokenizerIsTrainedAndGivesTheTextBack) {

@@ -69,8 +69,8 @@ TEST_F(Refusals, DataFaultsNameTheFile) {
 }
 
 TEST_F(Refusals, APlanOverTheLimitIsRefusedBeforeAnythingIsWritten) {
-  auto words = train({"--output", at("run"), "--memory-limit", "500KiB"});
-  check({words, 5, "the limit is 500 KiB"});
+  auto words = train({"--output", at("run"), "--memory-limit", "100KiB"});
+  check({words, 5, "the limit is 100 KiB"});
   const Finished done = run(words);
   for (const char* part : {"activations", "optimizer states", "no micro-batch size fits"})
     EXPECT_NE(done.err.find(part), std::string::npos) << done.err;
