@@ -152,7 +152,7 @@ TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
   require(chats || (o.system.empty() && o.chat_template.empty()), ErrorKind::usage,
           "--system and --chat-template are for conversations; give --chat too");
   if (!chats) return tools;
-  tools.chat = chat_template_of(*tools.text, o.chat_template);
+  tools.chat = tools.text->chat_template(o.chat_template);
   if (!tools.chat->stop_text().empty()) tools.stops.push_back(tools.chat->stop_text());
   const int32_t end = tools.tokenizer->added_id(tools.chat->end_of_reply());
   if (end >= 0) tools.end_tokens.push_back(end);
@@ -173,8 +173,9 @@ int64_t positions_for(const GenerateOptions& o, const ModelConfig& config,
     const auto length = static_cast<int64_t>(prompt.ids.size());
     const int64_t limit = o.context > 0 ? o.context : config.positions;
     require(length + o.max_tokens <= limit, ErrorKind::usage,
-            "a prompt of {} tokens and --max-tokens {} exceed {} {}{}", length, o.max_tokens,
-            o.context > 0 ? "--context" : "the model's", limit, o.context > 0 ? "" : " positions");
+            "{}a prompt of {} tokens and --max-tokens {} exceed {} {}{}", before(prompt.place),
+            length, o.max_tokens, o.context > 0 ? "--context" : "the model's", limit,
+            o.context > 0 ? "" : " positions");
     needed = std::max(needed, length + o.max_tokens);
   }
   if (o.context > 0) return o.context;

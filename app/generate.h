@@ -37,7 +37,10 @@ struct Prompt {
   std::string text;
   std::vector<ChatMessage> messages;  // of a conversation
   std::vector<int32_t> ids;
+  std::string place = {};  // "'FILE' line 3", for messages; "" on the command line
 };
+// "PLACE: " as what a message begins with, "" for none.
+std::string before(const std::string& place);
 
 // Whether lines are read from standard input as a conversation.
 bool is_interactive(const GenerateOptions& options);

@@ -23,11 +23,6 @@ TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted)
   return tokenizer;
 }
 
-ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name) {
-  return ChatTemplate::parse(tokenizer.file("tokenizer_config.json"),
-                             tokenizer.file("chat_template.jinja"), "the tokenizer", name);
-}
-
 std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer* tokenizer) {
   std::vector<int64_t> ids = source.config.more_eos;
   ids.push_back(source.config.eos);

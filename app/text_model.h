@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "data/chat_template.h"
 #include "model_source.h"
 
 namespace rankine {
@@ -11,8 +10,6 @@ namespace rankine {
 // folder with one. Error{usage} when the model has none, {data} when it has more tokens than the
 // model.
 TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted);
-// The chat template beside a tokenizer, or the named one.
-ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name);
 
 // The tokens that end a text, by config.json, generation_config.json and, where not null, the
 // tokenizer.

@@ -60,8 +60,8 @@ void declare_layout_options(OptionTable& table, ParallelOptions& options);
 int data_degree_of(const ParallelOptions& options, int world);
 // The mesh of `world` ranks. Error{usage} with the numbers when the layout has another product.
 MeshShape mesh_of(const ParallelOptions& options, int world);
-// The schedule that the options ask for, proved to complete. Error{usage}, or {data} when a file
-// cannot be read or holds a schedule of other numbers of ranks or micro-batches.
+// The schedule that the options ask for, proved to complete. Error{usage}; for a file it names the
+// file and, where one is at fault, the line. {environment} when the file cannot be read.
 Schedule schedule_of(const ParallelOptions& options, int micros);
 // Layers of each stage as given; empty when they are to be balanced.
 std::vector<int64_t> stage_layers_of(const ParallelOptions& options);
