@@ -25,6 +25,11 @@ void declare_precision_option(OptionTable& table, Precision& precision) {
                           "multiplies it natively, otherwise f32");
 }
 
+void declare_dropout_option(OptionTable& table, double& dropout) {
+  table.real({"dropout", "hidden-dropout"}, &dropout,
+             "probability on the embedding and both residual branches", {.least = 0, .most = 0.99});
+}
+
 void declare_options(OptionTable& table, RunOptions& o) {
   table.heading("Training");
   table.integer({"steps", "train-iters"}, &o.steps, "optimizer steps of the whole run",
@@ -39,8 +44,7 @@ void declare_options(OptionTable& table, RunOptions& o) {
   table.integer({"accumulation", "gradient-accumulation-steps"}, &o.accumulation,
                 "micro-batches whose gradients are summed", {.least = 0});
   declare_precision_option(table, o.precision);
-  table.real({"dropout", "hidden-dropout"}, &o.dropout,
-             "probability on the embedding and both residual branches", {.least = 0, .most = 0.99});
+  declare_dropout_option(table, o.dropout);
   table.integer({"seed"}, &o.seed, "of the initial weights, the order of samples and dropout",
                 {.least = 0});
   table.heading("Machine");

@@ -71,6 +71,7 @@ StepSetup step_setup(const ParallelOptions& options, int micros, const Mesh& mes
 // The options that choose the processor's share: threads and instruction set.
 void declare_machine_options(OptionTable& table, int64_t& threads, std::string& instruction_set);
 void declare_precision_option(OptionTable& table, Precision& precision);
+void declare_dropout_option(OptionTable& table, double& dropout);
 
 // `automatic` is bf16 where the processor multiplies it natively, otherwise f32.
 DType compute_dtype(Precision precision, const Ops& ops);

@@ -123,7 +123,7 @@ TEST_F(MeshPlans, MatchWhatTheRanksReserve) {
   const Json json = Json::parse(read_text(at("plan.json")));
   if (open_mpi_launcher().empty()) GTEST_SKIP() << "several ranks need Open MPI's mpirun in PATH";
   const Finished trained =
-      run(train({"--ranks", "4", "--tensor-parallel", "2", "--zero", "1", "--threads", "1",
+      run(train({"--ranks", "4", "--tensor-parallel", "2", "--zero", "1", "--threads", "0",
                  "--micro-batch-size", "1", "--steps", "1", "--output", at("run")}));
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_EQ(json["pipeline"][0]["planned_bytes"],
