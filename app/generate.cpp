@@ -12,10 +12,7 @@ namespace {
 OptionTable declare(GenerateOptions& o) {
   OptionTable table;
   table.heading("Model and prompt");
-  table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
-             "FOLDER");
-  table.text({"tokenizer"}, &o.tokenizer,
-             "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
+  declare_options(table, o.source);
   table.texts({"prompt"}, &o.prompts, "texts to continue, each one by itself");
   table.paths({"prompt-file"}, &o.prompt_files,
               "files that are a text to continue each, or, as *.jsonl, have a {\"prompt\"} or "
@@ -140,8 +137,8 @@ TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
                     const std::vector<Prompt>& prompts) {
   TextTools tools;
   tools.stops = o.stops;
-  if (o.prompt_ids.empty() || !o.tokenizer.empty()) {
-    tools.text = tokenizer_of(source, o.tokenizer);
+  if (o.prompt_ids.empty() || !o.source.tokenizer.empty()) {
+    tools.text = tokenizer_of(source, o.source.tokenizer);
     tools.tokenizer = &tools.text->bpe();  // which copies share
   }
   require(tools.tokenizer != nullptr || o.stops.empty(), ErrorKind::usage,
@@ -205,12 +202,10 @@ int run_generate(const Arguments& arguments) {
     fmt::print("{}", help_text(table, "rankine generate", "Continues texts, or chats."));
     return 0;
   }
-  require(!o.model.empty(), ErrorKind::usage,
+  require(!o.source.model.empty(), ErrorKind::usage,
           "--model is missing: the folder of a run, a checkpoint or a Hugging Face model");
   Log log(stderr);
-  const ModelSource source = open_model(o.model);
-  require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
-          "'{}' is a preset, a shape without weights; give the folder of a model", o.model);
+  const ModelSource source = open_text_model(o.source);
   const bool interactive = is_interactive(o);
   require(!interactive || o.samples == 1, ErrorKind::usage,
           "a conversation has one reply at a time; leave --num-samples out");

@@ -12,7 +12,8 @@
 namespace rankine {
 
 struct GenerateOptions {
-  std::string model, tokenizer, system, chat_template;
+  TextModelOptions source;
+  std::string system, chat_template;
   std::vector<std::string> prompts, prompt_ids, stops;
   std::vector<std::filesystem::path> prompt_files;
   bool parse_special = false, chat = false, json = false;

@@ -2,9 +2,19 @@
 #include <string>
 #include <vector>
 
+#include "base/options.h"
 #include "model_source.h"
 
 namespace rankine {
+
+// A trained model that reads or writes text, as a user names it.
+struct TextModelOptions {
+  std::string model, tokenizer;
+};
+// --model and --tokenizer.
+void declare_options(OptionTable& table, TextModelOptions& options);
+// That model; Error{usage} for a preset, which has no weights, otherwise as open_model().
+ModelSource open_text_model(const TextModelOptions& options);
 
 // The tokenizer that goes with a model. `wanted` overrides it: "bytes", a tokenizer.json or a
 // folder with one. Error{usage} when the model has none, {data} when it has more tokens than the
