@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "runtime/process.h"
+#include "runtime/stop_signal.h"
 
 namespace rankine {
 namespace {
@@ -52,11 +53,16 @@ OptionTable declare(GenerateOptions& o) {
   return table;
 }
 
-// All texts of all prompts, printed in their order as soon as they and those before are there.
+// All texts of all prompts, printed in their order as soon as they and those before are there. A
+// signal ends the writing; texts that are not whole then are not printed, but for one that streams.
 class Writer {
  public:
-  Writer(const GenerateOptions& o, const TextTools& tools, const std::vector<Prompt>& prompts)
-      : o_(o), tools_(tools), alone_(prompts.size() * static_cast<size_t>(o.samples) == 1) {
+  Writer(const GenerateOptions& o, const TextTools& tools, const std::vector<Prompt>& prompts,
+         const StopSignal& stop)
+      : o_(o),
+        tools_(tools),
+        stop_(stop),
+        alone_(prompts.size() * static_cast<size_t>(o.samples) == 1) {
     for (const Prompt& prompt : prompts)
       for (uint64_t sample = 0; sample < static_cast<uint64_t>(o.samples); ++sample) {
         requests_.push_back({prompt.ids, o.max_tokens, sample});
@@ -68,16 +74,16 @@ class Writer {
 
   const std::vector<TextRequest>& requests() const { return requests_; }
 
+  // Returns how many tokens were written.
   int64_t write(Generator& generator) {
     if (streams()) print_prompt(texts_[0]);
-    generator.run(
-        requests_, [&](size_t i, int32_t id) { return add(texts_[i], id); },
-        [&](size_t i, TextEnd end) {
-          if (texts_[i].stream) put(texts_[i], texts_[i].stream->finish());
-          texts_[i].record.end = end;
-          texts_[i].ended = true;
-          print_ended();
-        });
+    try {
+      generator.run(
+          requests_, [&](size_t i, int32_t id) { return add(texts_[i], id); },
+          [&](size_t i, TextEnd end) { finish(texts_[i], end); });
+    } catch (const Stopped&) {
+      if (streams()) finish(texts_[0], TextEnd::stopped);
+    }
     int64_t tokens = 0;
     for (const Text& text : texts_) tokens += static_cast<int64_t>(text.record.tokens.size());
     return tokens;
@@ -89,6 +95,7 @@ class Writer {
     std::optional<TextStream> stream;  // none: ids
     bool ended;
   };
+  struct Stopped {};  // thrown out of the generator, which would read all prompts that are left
   bool streams() const { return alone_ && !o_.json; }
 
   void print_prompt(const Text& text) const {
@@ -105,7 +112,15 @@ class Writer {
   bool add(Text& text, int32_t id) const {
     text.record.tokens.push_back(id);
     put(text, text.stream ? text.stream->push(id) : fmt::format("{} ", id));
+    if (stop_.received() != 0) throw Stopped();
     return !text.stream || !text.stream->stopped();
+  }
+
+  void finish(Text& text, TextEnd end) {
+    if (text.stream) put(text, text.stream->finish());
+    text.record.end = end;
+    text.ended = true;
+    print_ended();
   }
 
   void print_ended() {
@@ -127,6 +142,7 @@ class Writer {
 
   const GenerateOptions& o_;
   const TextTools& tools_;
+  const StopSignal& stop_;
   bool alone_;
   std::vector<TextRequest> requests_;
   std::vector<Text> texts_;
@@ -228,16 +244,15 @@ int run_generate(const Arguments& arguments) {
   Generator generator(engine, o.sampler, tools.end_tokens);
   if (tools.tokenizer != nullptr)
     generator.forbid(ids_without_token(source.config, *tools.tokenizer));
-  if (interactive) {
-    converse(o, tools, generator, positions, log);
-    return 0;
-  }
+  if (interactive) return converse(o, tools, generator, positions, log);
+  const StopSignal stop;
   const double start = monotonic_seconds();
-  const int64_t tokens = Writer(o, tools, prompts).write(generator);
+  const int64_t tokens = Writer(o, tools, prompts, stop).write(generator);
   const double seconds = monotonic_seconds() - start;
-  log_line(log, "{} tokens in {}, {:.1f} tokens/s", tokens, format_seconds(seconds),
-           static_cast<double>(tokens) / seconds);
-  return 0;
+  const int signal = stop.received();
+  log_line(log, "{}{} tokens in {}, {:.1f} tokens/s", signal != 0 ? "stopped; " : "", tokens,
+           format_seconds(seconds), static_cast<double>(tokens) / seconds);
+  return signal != 0 ? stopped_code(signal) : 0;
 }
 
 }  // namespace rankine

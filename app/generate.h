@@ -65,8 +65,9 @@ std::string json_line(const Record& record, bool has_text);
 void print_out(std::string_view text);
 
 // Reads what a user says line by line and prints the replies until the lines end. `positions` is
-// how many tokens the conversation may have.
-void converse(const GenerateOptions& options, const TextTools& tools, Generator& generator,
-              int64_t positions, Log& log);
+// how many tokens the conversation may have. Ctrl-C at a terminal ends a reply, any other signal
+// the conversation. Returns the exit code.
+int converse(const GenerateOptions& options, const TextTools& tools, Generator& generator,
+             int64_t positions, Log& log);
 
 }  // namespace rankine

@@ -58,9 +58,8 @@ class Command {
 
   pid_t process() const { return process_; }
   // What it has printed there so far.
-  std::string errors() const {
-    return std::filesystem::exists(err_) ? read_text(err_) : std::string();
-  }
+  std::string errors() const { return text_of(err_); }
+  std::string output() const { return text_of(out_); }
   void send(int signal) const { ::kill(process_, signal); }
   bool running() const {
     siginfo_t info{};
@@ -83,6 +82,9 @@ class Command {
   }
 
  private:
+  static std::string text_of(const std::filesystem::path& path) {
+    return std::filesystem::exists(path) ? read_text(path) : std::string();
+  }
   static void redirect(const std::filesystem::path& path, int descriptor) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     ::dup2(file, descriptor);
