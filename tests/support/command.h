@@ -34,6 +34,7 @@ class Command {
   Command(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
           const Start& start = {})
       : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
+    for (const std::filesystem::path& path : {out_, err_}) std::filesystem::remove(path);
     std::vector<char*> words;
     for (const std::string& word : start.words) words.push_back(const_cast<char*>(word.c_str()));
     for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));

@@ -36,7 +36,7 @@ class Terminal {
   int user_ = -1, program_ = -1;
 };
 
-// A model of bytes that writes characters of several bytes and hardly ever comes to an end.
+// A model of bytes that repeats characters of several bytes and never comes to an end by itself.
 class Interrupts : public TrainingRun {
  protected:
   void SetUp() override {
@@ -45,10 +45,11 @@ class Interrupts : public TrainingRun {
     shape["max_position_embeddings"] = 1 << 18;
     write_text_atomically(home() / "shape" / "config.json", shape.dump());
     std::string corpus;
-    for (int i = 0; i < 2000; ++i)
-      corpus += std::vector{"\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80 "}[i * i % 3];
+    for (int i = 0; i < 4000; ++i)
+      corpus += std::vector{"\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80 "}[i % 3];
     write_text_atomically(home() / "corpus.txt", corpus);
-    const Finished done = run(train({"--steps", "30", "--output", at("run")}));
+    const Finished done =
+        run(train({"--steps", "100", "--seq-length", "64", "--lr", "1e-2", "--output", at("run")}));
     ASSERT_EQ(done.code, 0) << done.err;
   }
 
@@ -122,6 +123,7 @@ TEST_F(Interrupts, AtATerminalAReplyEndsAndTheConversationGoesOn) {
   const std::string before = terminal.state();
   const auto command = chat(terminal.program());
   size_t printed = 2;  // "> "
+  std::string first;   // what the model was trained to write; later it has read other things
   for (const char* line : {"\xC3\xA4\n", "\xE2\x82\xAC\n"}) {
     terminal.type(line);
     wait_for_bytes(*command, printed + 300);
@@ -129,11 +131,13 @@ TEST_F(Interrupts, AtATerminalAReplyEndsAndTheConversationGoesOn) {
     wait_for(*command, "\n> ", printed);
     ASSERT_TRUE(command->running()) << command->errors();
     printed = command->output().size();
+    if (first.empty()) first = command->output();
   }
   terminal.type("\x04");
   const Finished done = command->wait();
   EXPECT_EQ(done.code, 0) << done.err;
-  expect_whole(done);
+  EXPECT_NO_THROW(Json(first).dump()) << "not UTF-8: " << first;
+  EXPECT_EQ(done.err.find("rankine: "), std::string::npos) << done.err;
   EXPECT_EQ(terminal.state(), before);
 }
 
