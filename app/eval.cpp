@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct EvalOptions {
-  std::string model, tokenizer;
+  TextModelOptions source;
   TextOptions text;
   int64_t context = 0, stride = 0, micro_batch_size = 4, threads = 0;
   fs::path per_document;
@@ -35,10 +35,7 @@ struct EvalOptions {
 OptionTable declare(EvalOptions& o) {
   OptionTable table;
   table.heading("Model and data");
-  table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
-             "FOLDER");
-  table.text({"tokenizer"}, &o.tokenizer,
-             "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
+  declare_options(table, o.source);
   table.heading("Documents");
   declare_options(table, o.text);
   table.heading("Evaluation");
@@ -197,7 +194,7 @@ Evaluator::Setup evaluator_setup(const EvalOptions& o, const ModelConfig& config
 std::optional<TextTokenizer> find_tokenizer(const EvalOptions& o, const ModelSource& source,
                                             std::string& fault) {
   try {
-    return tokenizer_of(source, o.tokenizer);
+    return tokenizer_of(source, o.source.tokenizer);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
     fault = error.what();
@@ -254,12 +251,10 @@ int run_eval(const Arguments& arguments) {
     fmt::print("{}", help_text(table, "rankine eval", "Measures how well a model predicts texts."));
     return 0;
   }
-  require(!o.model.empty() && !o.text.data.empty(), ErrorKind::usage, "{} missing",
-          o.text.data.empty() ? (o.model.empty() ? "--model and --data are" : "--data is")
+  require(!o.source.model.empty() && !o.text.data.empty(), ErrorKind::usage, "{} missing",
+          o.text.data.empty() ? (o.source.model.empty() ? "--model and --data are" : "--data is")
                               : "--model is");
-  const ModelSource source = open_model(o.model);
-  require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
-          "'{}' is a preset, a shape without weights; give the folder of a model", o.model);
+  const ModelSource source = open_text_model(o.source);
   const Evaluator::Setup setup = evaluator_setup(o, source.config);
   return on_ranks(o.parallel, o.threads, "eval", arguments, [&](const Rank& rank) {
     Log log(rank.world.rank() == 0 ? stderr : nullptr);

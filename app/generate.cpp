@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "runtime/process.h"
+#include "runtime/stop_signal.h"
 
 namespace rankine {
 namespace {
@@ -12,10 +13,7 @@ namespace {
 OptionTable declare(GenerateOptions& o) {
   OptionTable table;
   table.heading("Model and prompt");
-  table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
-             "FOLDER");
-  table.text({"tokenizer"}, &o.tokenizer,
-             "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
+  declare_options(table, o.source);
   table.texts({"prompt"}, &o.prompts, "texts to continue, each one by itself");
   table.paths({"prompt-file"}, &o.prompt_files,
               "files that are a text to continue each, or, as *.jsonl, have a {\"prompt\"} or "
@@ -55,11 +53,16 @@ OptionTable declare(GenerateOptions& o) {
   return table;
 }
 
-// All texts of all prompts, printed in their order as soon as they and those before are there.
+// All texts of all prompts, printed in their order as soon as they and those before are there. A
+// signal ends the writing; texts that are not whole then are not printed, but for one that streams.
 class Writer {
  public:
-  Writer(const GenerateOptions& o, const TextTools& tools, const std::vector<Prompt>& prompts)
-      : o_(o), tools_(tools), alone_(prompts.size() * static_cast<size_t>(o.samples) == 1) {
+  Writer(const GenerateOptions& o, const TextTools& tools, const std::vector<Prompt>& prompts,
+         const StopSignal& stop)
+      : o_(o),
+        tools_(tools),
+        stop_(stop),
+        alone_(prompts.size() * static_cast<size_t>(o.samples) == 1) {
     for (const Prompt& prompt : prompts)
       for (uint64_t sample = 0; sample < static_cast<uint64_t>(o.samples); ++sample) {
         requests_.push_back({prompt.ids, o.max_tokens, sample});
@@ -71,16 +74,16 @@ class Writer {
 
   const std::vector<TextRequest>& requests() const { return requests_; }
 
+  // Returns how many tokens were written.
   int64_t write(Generator& generator) {
     if (streams()) print_prompt(texts_[0]);
-    generator.run(
-        requests_, [&](size_t i, int32_t id) { return add(texts_[i], id); },
-        [&](size_t i, TextEnd end) {
-          if (texts_[i].stream) put(texts_[i], texts_[i].stream->finish());
-          texts_[i].record.end = end;
-          texts_[i].ended = true;
-          print_ended();
-        });
+    try {
+      generator.run(
+          requests_, [&](size_t i, int32_t id) { return add(texts_[i], id); },
+          [&](size_t i, TextEnd end) { finish(texts_[i], end); });
+    } catch (const Stopped&) {
+      if (streams()) finish(texts_[0], TextEnd::stopped);
+    }
     int64_t tokens = 0;
     for (const Text& text : texts_) tokens += static_cast<int64_t>(text.record.tokens.size());
     return tokens;
@@ -92,6 +95,7 @@ class Writer {
     std::optional<TextStream> stream;  // none: ids
     bool ended;
   };
+  struct Stopped {};  // thrown out of the generator, which would read all prompts that are left
   bool streams() const { return alone_ && !o_.json; }
 
   void print_prompt(const Text& text) const {
@@ -108,7 +112,15 @@ class Writer {
   bool add(Text& text, int32_t id) const {
     text.record.tokens.push_back(id);
     put(text, text.stream ? text.stream->push(id) : fmt::format("{} ", id));
+    if (stop_.received() != 0) throw Stopped();
     return !text.stream || !text.stream->stopped();
+  }
+
+  void finish(Text& text, TextEnd end) {
+    if (text.stream) put(text, text.stream->finish());
+    text.record.end = end;
+    text.ended = true;
+    print_ended();
   }
 
   void print_ended() {
@@ -130,6 +142,7 @@ class Writer {
 
   const GenerateOptions& o_;
   const TextTools& tools_;
+  const StopSignal& stop_;
   bool alone_;
   std::vector<TextRequest> requests_;
   std::vector<Text> texts_;
@@ -140,8 +153,8 @@ TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
                     const std::vector<Prompt>& prompts) {
   TextTools tools;
   tools.stops = o.stops;
-  if (o.prompt_ids.empty() || !o.tokenizer.empty()) {
-    tools.text = tokenizer_of(source, o.tokenizer);
+  if (o.prompt_ids.empty() || !o.source.tokenizer.empty()) {
+    tools.text = tokenizer_of(source, o.source.tokenizer);
     tools.tokenizer = &tools.text->bpe();  // which copies share
   }
   require(tools.tokenizer != nullptr || o.stops.empty(), ErrorKind::usage,
@@ -152,7 +165,7 @@ TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
   require(chats || (o.system.empty() && o.chat_template.empty()), ErrorKind::usage,
           "--system and --chat-template are for conversations; give --chat too");
   if (!chats) return tools;
-  tools.chat = chat_template_of(*tools.text, o.chat_template);
+  tools.chat = tools.text->chat_template(o.chat_template);
   if (!tools.chat->stop_text().empty()) tools.stops.push_back(tools.chat->stop_text());
   const int32_t end = tools.tokenizer->added_id(tools.chat->end_of_reply());
   if (end >= 0) tools.end_tokens.push_back(end);
@@ -173,8 +186,9 @@ int64_t positions_for(const GenerateOptions& o, const ModelConfig& config,
     const auto length = static_cast<int64_t>(prompt.ids.size());
     const int64_t limit = o.context > 0 ? o.context : config.positions;
     require(length + o.max_tokens <= limit, ErrorKind::usage,
-            "a prompt of {} tokens and --max-tokens {} exceed {} {}{}", length, o.max_tokens,
-            o.context > 0 ? "--context" : "the model's", limit, o.context > 0 ? "" : " positions");
+            "{}a prompt of {} tokens and --max-tokens {} exceed {} {}{}", before(prompt.place),
+            length, o.max_tokens, o.context > 0 ? "--context" : "the model's", limit,
+            o.context > 0 ? "" : " positions");
     needed = std::max(needed, length + o.max_tokens);
   }
   if (o.context > 0) return o.context;
@@ -204,12 +218,10 @@ int run_generate(const Arguments& arguments) {
     fmt::print("{}", help_text(table, "rankine generate", "Continues texts, or chats."));
     return 0;
   }
-  require(!o.model.empty(), ErrorKind::usage,
+  require(!o.source.model.empty(), ErrorKind::usage,
           "--model is missing: the folder of a run, a checkpoint or a Hugging Face model");
   Log log(stderr);
-  const ModelSource source = open_model(o.model);
-  require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
-          "'{}' is a preset, a shape without weights; give the folder of a model", o.model);
+  const ModelSource source = open_text_model(o.source);
   const bool interactive = is_interactive(o);
   require(!interactive || o.samples == 1, ErrorKind::usage,
           "a conversation has one reply at a time; leave --num-samples out");
@@ -232,16 +244,15 @@ int run_generate(const Arguments& arguments) {
   Generator generator(engine, o.sampler, tools.end_tokens);
   if (tools.tokenizer != nullptr)
     generator.forbid(ids_without_token(source.config, *tools.tokenizer));
-  if (interactive) {
-    converse(o, tools, generator, positions, log);
-    return 0;
-  }
+  if (interactive) return converse(o, tools, generator, positions, log);
+  const StopSignal stop;
   const double start = monotonic_seconds();
-  const int64_t tokens = Writer(o, tools, prompts).write(generator);
+  const int64_t tokens = Writer(o, tools, prompts, stop).write(generator);
   const double seconds = monotonic_seconds() - start;
-  log_line(log, "{} tokens in {}, {:.1f} tokens/s", tokens, format_seconds(seconds),
-           static_cast<double>(tokens) / seconds);
-  return 0;
+  const int signal = stop.received();
+  log_line(log, "{}{} tokens in {}, {:.1f} tokens/s", signal != 0 ? "stopped; " : "", tokens,
+           format_seconds(seconds), static_cast<double>(tokens) / seconds);
+  return signal != 0 ? stopped_code(signal) : 0;
 }
 
 }  // namespace rankine

@@ -12,7 +12,8 @@
 namespace rankine {
 
 struct GenerateOptions {
-  std::string model, tokenizer, system, chat_template;
+  TextModelOptions source;
+  std::string system, chat_template;
   std::vector<std::string> prompts, prompt_ids, stops;
   std::vector<std::filesystem::path> prompt_files;
   bool parse_special = false, chat = false, json = false;
@@ -37,7 +38,10 @@ struct Prompt {
   std::string text;
   std::vector<ChatMessage> messages;  // of a conversation
   std::vector<int32_t> ids;
+  std::string place = {};  // "'FILE' line 3", for messages; "" on the command line
 };
+// "PLACE: " as what a message begins with, "" for none.
+std::string before(const std::string& place);
 
 // Whether lines are read from standard input as a conversation.
 bool is_interactive(const GenerateOptions& options);
@@ -61,8 +65,9 @@ std::string json_line(const Record& record, bool has_text);
 void print_out(std::string_view text);
 
 // Reads what a user says line by line and prints the replies until the lines end. `positions` is
-// how many tokens the conversation may have.
-void converse(const GenerateOptions& options, const TextTools& tools, Generator& generator,
-              int64_t positions, Log& log);
+// how many tokens the conversation may have. Ctrl-C at a terminal ends a reply, any other signal
+// the conversation. Returns the exit code.
+int converse(const GenerateOptions& options, const TextTools& tools, Generator& generator,
+             int64_t positions, Log& log);
 
 }  // namespace rankine

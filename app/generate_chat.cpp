@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -31,8 +32,8 @@ std::vector<int32_t> fitting_ids(std::vector<ChatMessage>& messages, const TextT
 
 }  // namespace
 
-void converse(const GenerateOptions& o, const TextTools& tools, Generator& generator,
-              int64_t positions, Log& log) {
+int converse(const GenerateOptions& o, const TextTools& tools, Generator& generator,
+             int64_t positions, Log& log) {
   const bool asks = ::isatty(STDIN_FILENO) != 0 && !o.json;
   Encoder encoder(*tools.tokenizer);
   std::vector<ChatMessage> messages;
@@ -62,10 +63,14 @@ void converse(const GenerateOptions& o, const TextTools& tools, Generator& gener
           return !stream.stopped() && stop.received() == 0;
         });
     add(stream.finish());
-    print_out(o.json ? json_line(record, true) : "\n");
+    const int signal = stop.received();
+    const bool ends = signal != 0 && (signal != SIGINT || !asks);
+    if (!ends || !o.json) print_out(o.json ? json_line(record, true) : "\n");
+    if (ends) return stopped_code(signal);
     messages.push_back({"assistant", record.text});
   }
   if (asks) print_out("\n");
+  return 0;
 }
 
 }  // namespace rankine

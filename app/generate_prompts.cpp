@@ -18,6 +18,7 @@ Prompt parse_line(std::string_view line, const std::string& what) {
   const nlohmann::json json = parse_json(line, what);
   const JsonObject object(json, what);
   Prompt prompt;
+  prompt.place = what;
   if (object.find("messages") == nullptr) {
     prompt.text = object.text("prompt");
     return prompt;
@@ -43,10 +44,19 @@ void read_lines(const fs::path& file, std::vector<Prompt>& out) {
 }
 
 // A text without the end of its last line, which editors add.
-Prompt whole(std::string text) {
+Prompt whole(std::string text, std::string place) {
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
-  return {std::move(text), {}, {}};
+  return {std::move(text), {}, {}, std::move(place)};
+}
+
+// The prompt as the template has it; faults name the prompt.
+std::vector<ChatPiece> pieces_of(const Prompt& prompt, const ChatTemplate& chat) {
+  try {
+    return chat.render(prompt.messages, true);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}{}", before(prompt.place), error.what());
+  }
 }
 
 int32_t parse_id(const std::string& word) {
@@ -63,6 +73,10 @@ int32_t parse_id(const std::string& word) {
 }
 
 }  // namespace
+
+std::string before(const std::string& place) {
+  return place.empty() ? "" : place + ": ";
+}
 
 bool is_interactive(const GenerateOptions& o) {
   return o.chat && o.prompts.empty() && o.prompt_files.empty();
@@ -81,11 +95,16 @@ std::vector<Prompt> read_prompts(const GenerateOptions& o) {
   for (const fs::path& file : o.prompt_files) {
     if (file.extension() == ".jsonl")
       read_lines(file, prompts);
+    else if (file == "-")
+      prompts.push_back(whole(standard_input(), "standard input"));
     else
-      prompts.push_back(whole(file == "-" ? standard_input() : read_text(file)));
+      prompts.push_back(whole(read_text(file), fmt::format("'{}'", file.string())));
   }
   if (o.prompts.empty() && o.prompt_files.empty()) prompts.emplace_back();
-  require(!prompts.empty(), ErrorKind::data, "the files of --prompt-file hold no prompt");
+  std::string files;
+  for (const fs::path& file : o.prompt_files)
+    files += fmt::format("{}'{}'", files.empty() ? "" : ", ", file.string());
+  require(!prompts.empty(), ErrorKind::data, "there is no prompt in {}", files);
   if (!o.chat) return prompts;
   for (Prompt& prompt : prompts) {
     if (!prompt.messages.empty()) continue;
@@ -100,7 +119,7 @@ std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& 
   if (!prompt.ids.empty()) return prompt.ids;
   Encoder encoder(*tools.tokenizer);
   if (!prompt.messages.empty())
-    return encode_chat(tools.chat->render(prompt.messages, true), *tools.tokenizer, encoder).ids;
+    return encode_chat(pieces_of(prompt, *tools.chat), *tools.tokenizer, encoder).ids;
   std::vector<int32_t> ids;
   encoder.encode(prompt.text, {.add_special = true, .parse_special = o.parse_special}, ids);
   if (!ids.empty()) return ids;

@@ -7,11 +7,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "command.h"
+#include "data/options.h"
 #include "layout.h"
 #include "memory_picture.h"
 #include "model_source.h"
 #include "planner/model_states.h"
 #include "planner/traffic.h"
+#include "ranks.h"
 #include "runtime/options.h"
 
 namespace rankine {
@@ -23,7 +25,10 @@ struct PlanOptions {
   std::string model, parameters;
   int64_t accumulation = 1;
   int64_t micro_batch_size = 1, seq_length = 0;
-  bool print_program = false;
+  bool print_program = false, document_mask = false;
+  double dropout = 0;
+  int64_t threads = 0;
+  std::string instruction_set;
   ParallelOptions parallel{.data_parallel = 1};
   double rank_flops = 0, memory_bandwidth = 0;
   uint64_t link_bandwidth = 0, tier_bandwidth = 0;
@@ -57,6 +62,8 @@ OptionTable declare(PlanOptions& o) {
                 {.least = 1});
   table.integer({"seq-length"}, &o.seq_length,
                 "tokens of one sequence; 0: the model's most, up to 1024", {.least = 0});
+  declare_document_mask(table, o.document_mask);
+  declare_dropout_option(table, o.dropout);
   table.flag({"print-program"}, &o.print_program,
              "print the grid of all ranks over time, and their step programs, action by action");
   table.real({"rank-flops"}, &o.rank_flops,
@@ -73,6 +80,8 @@ OptionTable declare(PlanOptions& o) {
               "--offload-activations, for the simulation; 0: as if it took no time");
   table.heading("Layout");
   declare_layout_options(table, o.parallel);
+  table.heading("Machine");
+  declare_machine_options(table, o.threads, o.instruction_set);
   return table;
 }
 
@@ -192,7 +201,8 @@ PlannedLayout planned_layout(const PlanOptions& o, const ModelConfig& config, Op
                         {.shape = {o.micro_batch_size, tokens},
                          .compute = o.precision.value_or(DType::bf16),
                          .purpose = Purpose::training,
-                         .positions = tokens}};
+                         .positions = tokens,
+                         .document_mask = o.document_mask}};
   request.options.zero = zero;
   return {request, ops};
 }
@@ -274,11 +284,16 @@ void print_programs(const PlannedLayout& layout) {
 
 // Model states and residual states of every stage, as training reserves them, and one in detail.
 void plan_memory(const PlanOptions& o, Json& json) {
-  const ModelConfig config = open_model(o.model).config;
-  const auto ops = make_cpu_ops(1);
-  fmt::print("\nmemory of {} in {}, micro-batch {}: model states and residual states\n",
-             o.parallel.pipeline_parallel > 1 ? "the fullest rank" : "one rank",
-             dtype_name(o.precision.value_or(DType::bf16)), o.micro_batch_size);
+  ModelConfig config = open_model(o.model).config;
+  config.dropout = o.dropout;
+  const auto ops =
+      make_cpu_ops(threads_of_first_rank(o.threads, o.mesh().world()), o.instruction_set);
+  fmt::print(
+      "\nmemory of {} in {}, micro-batch {}, {} thread{}: model states and residual states\n",
+      o.parallel.pipeline_parallel > 1 ? "the fullest rank" : "one rank",
+      dtype_name(o.precision.value_or(DType::bf16)), o.micro_batch_size, ops->threads(),
+      ops->threads() == 1 ? "" : "s");
+  json["memory"]["threads"] = ops->threads();
   for (int64_t zero = 0; zero <= 3; ++zero) {
     const PlannedLayout layout = planned_layout(o, config, *ops, zero);
     const MemoryPlan& plan = fullest(layout).plan();

@@ -1,5 +1,6 @@
 #include "ranks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -77,6 +78,13 @@ int report(World* world, const MeshShape& mesh, const Error& error) {
 }
 
 }  // namespace
+
+int threads_of_first_rank(int64_t asked, int ranks) {
+  if (ranks == 1) return static_cast<int>(asked);  // of which the backend makes what there is
+  // Where they outnumber the processors each has one, however many they are.
+  const int sharers = std::min(ranks, static_cast<int>(allowed_processors().size()) + 1);
+  return threads_for(asked, std::getenv("OMP_NUM_THREADS"), processor_share(0, sharers));
+}
 
 int on_ranks(const ParallelOptions& options, int64_t threads, const std::string& command,
              const Arguments& arguments, const std::function<int(const Rank&)>& body) {

@@ -21,4 +21,8 @@ struct Rank {
 int on_ranks(const ParallelOptions& options, int64_t threads, const std::string& command,
              const Arguments& arguments, const std::function<int(const Rank&)>& body);
 
+// The threads of the first of `ranks` ranks when all of them run on this machine: `asked`, or for 0
+// what on_ranks() would give it.
+int threads_of_first_rank(int64_t asked, int ranks);
+
 }  // namespace rankine

@@ -9,6 +9,20 @@ namespace rankine {
 
 namespace fs = std::filesystem;
 
+void declare_options(OptionTable& table, TextModelOptions& o) {
+  table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
+             "FOLDER");
+  table.text({"tokenizer"}, &o.tokenizer,
+             "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
+}
+
+ModelSource open_text_model(const TextModelOptions& o) {
+  ModelSource source = open_model(o.model);
+  require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
+          "'{}' is a preset, a shape without weights; give the folder of a model", o.model);
+  return source;
+}
+
 TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted) {
   require(!wanted.empty() || source.text_tokenizer != nullptr, ErrorKind::usage,
           "'{}' has no tokenizer that is understood{}; name one with --tokenizer: bytes, a "
@@ -21,11 +35,6 @@ TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted)
       "the tokenizer has ids up to {} and the model a vocabulary of {}: they do not go together",
       tokenizer.vocabulary() - 1, source.config.vocabulary);
   return tokenizer;
-}
-
-ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name) {
-  return ChatTemplate::parse(tokenizer.file("tokenizer_config.json"),
-                             tokenizer.file("chat_template.jinja"), "the tokenizer", name);
 }
 
 std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer* tokenizer) {

@@ -2,17 +2,24 @@
 #include <string>
 #include <vector>
 
-#include "data/chat_template.h"
+#include "base/options.h"
 #include "model_source.h"
 
 namespace rankine {
+
+// A trained model that reads or writes text, as a user names it.
+struct TextModelOptions {
+  std::string model, tokenizer;
+};
+// --model and --tokenizer.
+void declare_options(OptionTable& table, TextModelOptions& options);
+// That model; Error{usage} for a preset, which has no weights, otherwise as open_model().
+ModelSource open_text_model(const TextModelOptions& options);
 
 // The tokenizer that goes with a model. `wanted` overrides it: "bytes", a tokenizer.json or a
 // folder with one. Error{usage} when the model has none, {data} when it has more tokens than the
 // model.
 TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted);
-// The chat template beside a tokenizer, or the named one.
-ChatTemplate chat_template_of(const TextTokenizer& tokenizer, const std::string& name);
 
 // The tokens that end a text, by config.json, generation_config.json and, where not null, the
 // tokenizer.

@@ -98,7 +98,8 @@ SampleOrder order_of(const TrainOptions& o, const Corpus& corpus, double share, 
                       .least_training = static_cast<uint64_t>(std::ceil(batch - 1e-6)),
                       .validation_fraction = o.data.validation_fraction,
                       .seed = o.run.seed,
-                      .corpus = number});
+                      .corpus = number,
+                      .name = corpus.data().files().front().string()});
 }
 
 }  // namespace

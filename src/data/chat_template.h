@@ -38,9 +38,9 @@ class ChatTemplate {
   // in it. A `name` overrides that. Error{data} for a template that is not known here or missing,
   // Error{usage} for an unknown name.
   static ChatTemplate open(const std::filesystem::path& folder, const std::string& name = "");
-  // The same from the texts of the files, "" for none; `what` is for messages.
+  // The same from the texts of the files, "" for none, which lie in `place`.
   static ChatTemplate parse(std::string_view config, std::string_view jinja,
-                            const std::string& what, const std::string& name = "");
+                            const std::string& place, const std::string& name = "");
 
   const std::string& name() const { return name_; }
   // With `for_reply` the pieces end where the assistant's next text begins. Error{data} for roles

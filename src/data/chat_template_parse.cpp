@@ -34,7 +34,7 @@ std::string token_text(const Json& config, const char* key) {
 }
 
 // The template of a configuration: a text, or a list of named ones of which "default" is meant.
-std::string template_text(const Json& config, const std::string& what) {
+std::string template_text(const Json& config, const std::string& file) {
   if (!config.is_object() || !config.contains("chat_template")) return "";
   const Json& value = config.at("chat_template");
   if (value.is_null()) return "";
@@ -47,8 +47,8 @@ std::string template_text(const Json& config, const std::string& what) {
   if (value.is_array())
     for (const Json& entry : value)
       if (text_of(entry, "name") == "default") return text_of(entry, "template");
-  fail(ErrorKind::data, "{}: chat_template is neither a text nor a list with one named 'default'",
-       what);
+  fail(ErrorKind::data, "'{}': chat_template is neither a text nor a list with one named 'default'",
+       file);
 }
 
 // What stands out in a template, for messages: "<start_of_turn>", "[SYSTEM_PROMPT]".
@@ -68,7 +68,7 @@ std::vector<std::string> marks_in(const std::string& jinja) {
   return marks;
 }
 
-std::string recognised_name(const std::string& jinja, const std::string& what) {
+std::string recognised_name(const std::string& jinja, const std::string& file) {
   if (has(jinja, "<|start_header_id|>") && has(jinja, "<|eot_id|>"))
     return has(jinja, "Cutting Knowledge Date") ? "llama3.1" : "llama3";
   if (has(jinja, "<|im_start|>") && has(jinja, "<|im_end|>"))
@@ -78,7 +78,7 @@ std::string recognised_name(const std::string& jinja, const std::string& what) {
   const std::vector<std::string> marks = marks_in(jinja);
   if (marks.empty() && has(jinja, "User: ") && has(jinja, "Assistant:")) return "plain";
   fail(ErrorKind::data,
-       "{}: the chat template is none of {}{}; name the one that fits with --chat-template", what,
+       "'{}': the chat template is none of {}{}; name the one that fits with --chat-template", file,
        joined(ChatTemplate::names()),
        marks.empty() ? " and has no marks" : "; it is built of " + joined(marks));
 }
@@ -111,23 +111,26 @@ ChatTemplate ChatTemplate::open(const fs::path& folder, const std::string& name)
     std::error_code code;
     return fs::exists(folder / file, code) ? read_text(folder / file) : std::string();
   };
-  return parse(text_of("tokenizer_config.json"), text_of("chat_template.jinja"),
-               fmt::format("'{}'", folder.string()), name);
+  return parse(text_of("tokenizer_config.json"), text_of("chat_template.jinja"), folder.string(),
+               name);
 }
 
 ChatTemplate ChatTemplate::parse(std::string_view config, std::string_view jinja,
-                                 const std::string& what, const std::string& name) {
-  const Json parsed = config.empty() ? Json::object() : parse_tokenizer_json(config, what);
+                                 const std::string& place, const std::string& name) {
+  const std::string config_file = (fs::path(place) / "tokenizer_config.json").string();
+  const std::string file =
+      jinja.empty() ? config_file : (fs::path(place) / "chat_template.jinja").string();
+  const Json parsed = config.empty() ? Json::object() : parse_tokenizer_json(config, config_file);
   std::string text(jinja);
-  if (text.empty() && name.empty()) text = template_text(parsed, what);
+  if (text.empty() && name.empty()) text = template_text(parsed, file);
   require(!name.empty() || !text.empty(), ErrorKind::data,
-          "{} has no chat template (chat_template in tokenizer_config.json, or "
+          "'{}' has no chat template (chat_template in tokenizer_config.json, or "
           "chat_template.jinja); name one of {} with --chat-template",
-          what, joined(names()));
+          place, joined(names()));
   ChatTemplate out;
   out.begin_ = token_text(parsed, "bos_token");
   out.end_ = token_text(parsed, "eos_token");
-  out.choose(name.empty() ? recognised_name(text, what) : name);
+  out.choose(name.empty() ? recognised_name(text, file) : name);
   if (name.empty()) out.take_details(text);
   return out;
 }

@@ -13,7 +13,7 @@ std::optional<ChatTemplate> chosen_template(const std::string& name,
   const std::string jinja = tokenizer.file("chat_template.jinja");
   const bool has_own = !jinja.empty() || config.find("\"chat_template\"") != std::string::npos;
   if (name == "none" || (name.empty() && !has_own)) return std::nullopt;
-  return ChatTemplate::parse(config, jinja, "the tokenizer", name);
+  return tokenizer.chat_template(name);
 }
 
 void SampleEncoder::encode_plainly(const std::vector<ChatMessage>& conversation, ChatTokens& out) {

@@ -51,6 +51,11 @@ void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::
              "TEXT");
 }
 
+void declare_document_mask(OptionTable& table, bool& document_mask) {
+  table.flag({"document-mask", "reset-attention-mask"}, &document_mask,
+             "attention sees nothing of earlier documents in the same sequence");
+}
+
 void declare_options(OptionTable& table, DataOptions& options) {
   table.heading("Data");
   declare_options(table, options.text);
@@ -63,8 +68,7 @@ void declare_options(OptionTable& table, DataOptions& options) {
   table.path({"data-cache"}, &options.cache,
              "folder of the token files that are made from text; empty: token-cache beside the "
              "run's folder");
-  table.flag({"document-mask", "reset-attention-mask"}, &options.document_mask,
-             "attention sees nothing of earlier documents in the same sequence");
+  declare_document_mask(table, options.document_mask);
   table.real({"validation-fraction"}, &options.validation_fraction,
              "part of the data, its end, kept for validation; 0 keeps none",
              {.least = 0, .most = 0.5});

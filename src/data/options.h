@@ -49,6 +49,8 @@ void declare_options(OptionTable& table, TextOptions& options);
 void declare_instruction_options(OptionTable& table, TextOptions& options);
 // --tokenizer and --end-token.
 void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token);
+// --document-mask.
+void declare_document_mask(OptionTable& table, bool& document_mask);
 void declare_options(OptionTable& table, DataOptions& options);
 
 }  // namespace rankine

@@ -39,9 +39,9 @@ SampleOrder::SampleOrder(const SampleOrderRequest& request)
   }
   training_ = request.windows - validation_;
   require(training_ >= std::max<uint64_t>(1, request.least_training), ErrorKind::data,
-          "the data has {} sequences for training ({} for validation), less than its {} of one "
-          "global batch; give more data, or a smaller --seq-length or --global-batch-size",
-          training_, validation_, request.least_training);
+          "the data '{}' has {} sequences for training ({} for validation), less than its {} of "
+          "one global batch; give more data, or a smaller --seq-length or --global-batch-size",
+          request.name, training_, validation_, request.least_training);
 }
 
 uint64_t SampleOrder::training_window(uint64_t index) const {

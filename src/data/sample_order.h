@@ -18,6 +18,7 @@ struct SampleOrderRequest {
   uint64_t least_training = 1;     // windows that training needs: the corpus's share of a batch
   double validation_fraction = 0;  // of the windows, at least one when above 0
   uint64_t seed = 0, corpus = 0;   // each corpus has an order of its own
+  std::string name = {};           // its first file, for messages
 };
 
 // The windows of one corpus: the first are for training, in a new order every epoch; the last for

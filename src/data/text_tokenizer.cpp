@@ -18,9 +18,11 @@ uint64_t bytes_hash() {
 
 }  // namespace
 
-TextTokenizer::TextTokenizer(BpeTokenizer bpe, std::map<std::string, std::string> files)
+TextTokenizer::TextTokenizer(BpeTokenizer bpe, std::map<std::string, std::string> files,
+                             std::string place)
     : bpe_(std::make_shared<const BpeTokenizer>(std::move(bpe))),
       files_(std::move(files)),
+      place_(std::move(place)),
       is_bytes_(bpe_->hash() == bytes_hash()) {
   files_["tokenizer.json"] = bpe_->json();
   std::erase_if(files_, [](const auto& file) { return file.second.empty(); });
@@ -41,7 +43,7 @@ TextTokenizer TextTokenizer::open(const fs::path& name) {
   for (const char* file :
        {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
     if (fs::exists(folder / file, code)) files.emplace(file, read_text(folder / file));
-  return {BpeTokenizer::open(name), std::move(files)};
+  return {BpeTokenizer::open(name), std::move(files), folder.empty() ? "." : folder.string()};
 }
 
 bool TextTokenizer::lies_in(const fs::path& folder) {
@@ -52,7 +54,7 @@ bool TextTokenizer::lies_in(const fs::path& folder) {
 
 TextTokenizer TextTokenizer::parse(std::string json, std::string config, const std::string& file) {
   BpeTokenizer bpe = BpeTokenizer::parse(json, file, config);
-  return {std::move(bpe), {{"tokenizer_config.json", std::move(config)}}};
+  return {std::move(bpe), {{"tokenizer_config.json", std::move(config)}}, file};
 }
 
 std::string TextTokenizer::identity() const {
@@ -64,17 +66,24 @@ std::string TextTokenizer::file(const std::string& name) const {
   return at == files_.end() ? "" : at->second;
 }
 
+ChatTemplate TextTokenizer::chat_template(const std::string& name) const {
+  return ChatTemplate::parse(file("tokenizer_config.json"), file("chat_template.jinja"), place_,
+                             name);
+}
+
 int32_t TextTokenizer::end_token(std::string_view named) const {
   if (!named.empty()) {
     const int32_t id = bpe_->token_id(named);
-    require(id >= 0, ErrorKind::data, "--end-token '{}' is no token of the tokenizer", named);
+    require(id >= 0, ErrorKind::data, "--end-token '{}' is no token of the tokenizer of '{}'",
+            named, place_);
     return id;
   }
   const int32_t own = bpe_->special().end;
   const int32_t id = own >= 0 ? own : bpe_->token_id("<|endoftext|>");
   require(id >= 0, ErrorKind::data,
-          "the tokenizer names no token that ends a text (eos_token of tokenizer_config.json); say "
-          "which one stands between documents: --end-token '</s>'");
+          "the tokenizer of '{}' names no token that ends a text (eos_token of "
+          "tokenizer_config.json); say which one stands between documents: --end-token '</s>'",
+          place_);
   return id;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/chat_template.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 
 // The tokenizer of a model or a run: how its text becomes tokens, and the files that say so to
@@ -19,7 +20,8 @@ class TextTokenizer {
   static TextTokenizer open(const std::filesystem::path& name);
   // Whether the folder has files that open() would read.
   static bool lies_in(const std::filesystem::path& folder);
-  // From the texts of tokenizer.json and of tokenizer_config.json ("" for none).
+  // From the texts of tokenizer.json and of tokenizer_config.json ("" for none), which stand in
+  // `file`.
   static TextTokenizer parse(std::string json, std::string config, const std::string& file);
 
   const BpeTokenizer& bpe() const { return *bpe_; }
@@ -31,15 +33,18 @@ class TextTokenizer {
   const std::map<std::string, std::string>& files() const { return files_; }
   // The text of one of them, or "".
   std::string file(const std::string& name) const;
+  // The template of these files, or the named one; errors as ChatTemplate::open.
+  ChatTemplate chat_template(const std::string& name = "") const;
   // The token that stands between documents: the one spelled `named`, or the tokenizer's own end
   // of text. Error{data} when there is none.
   int32_t end_token(std::string_view named = "") const;
 
  private:
-  TextTokenizer(BpeTokenizer bpe, std::map<std::string, std::string> files);
+  TextTokenizer(BpeTokenizer bpe, std::map<std::string, std::string> files, std::string place);
 
   std::shared_ptr<const BpeTokenizer> bpe_;
   std::map<std::string, std::string> files_;
+  std::string place_;  // the folder or file they are from, for messages
   bool is_bytes_ = false;
 };
 

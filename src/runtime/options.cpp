@@ -25,6 +25,11 @@ void declare_precision_option(OptionTable& table, Precision& precision) {
                           "multiplies it natively, otherwise f32");
 }
 
+void declare_dropout_option(OptionTable& table, double& dropout) {
+  table.real({"dropout", "hidden-dropout"}, &dropout,
+             "probability on the embedding and both residual branches", {.least = 0, .most = 0.99});
+}
+
 void declare_options(OptionTable& table, RunOptions& o) {
   table.heading("Training");
   table.integer({"steps", "train-iters"}, &o.steps, "optimizer steps of the whole run",
@@ -39,8 +44,7 @@ void declare_options(OptionTable& table, RunOptions& o) {
   table.integer({"accumulation", "gradient-accumulation-steps"}, &o.accumulation,
                 "micro-batches whose gradients are summed", {.least = 0});
   declare_precision_option(table, o.precision);
-  table.real({"dropout", "hidden-dropout"}, &o.dropout,
-             "probability on the embedding and both residual branches", {.least = 0, .most = 0.99});
+  declare_dropout_option(table, o.dropout);
   table.integer({"seed"}, &o.seed, "of the initial weights, the order of samples and dropout",
                 {.least = 0});
   table.heading("Machine");
@@ -212,12 +216,14 @@ MeshShape mesh_of(const ParallelOptions& o, int world) {
 namespace {
 
 Schedule schedule_of_file(const ParallelOptions& o, int micros) {
-  Schedule schedule = parse_schedule(read_text(o.schedule));
+  ScheduleSource source{fmt::format("'{}'", o.schedule)};
+  Schedule schedule = parse_schedule(read_text(o.schedule), source);
   const auto ranks = static_cast<int64_t>(schedule.ranks.size());
   require(ranks == o.pipeline_parallel && micros_of(schedule) == micros, ErrorKind::usage,
           "the schedule of '{}' is for {} ranks and {} micro-batches, but this run has "
           "--pipeline-parallel {} and {} micro-batches a step",
           o.schedule, ranks, micros_of(schedule), o.pipeline_parallel, micros);
+  check(schedule, micros, source);
   return schedule;
 }
 
@@ -225,21 +231,19 @@ Schedule schedule_of_file(const ParallelOptions& o, int micros) {
 
 Schedule schedule_of(const ParallelOptions& o, int micros) {
   const std::vector<std::string> names = schedule_names();
-  Schedule schedule;
   if (std::ranges::find(names, o.schedule) == names.end() && std::filesystem::exists(o.schedule)) {
     require(o.virtual_stages == 0, ErrorKind::usage,
-            "--virtual-stages {} does not go with the schedule of a file, which says it itself",
-            o.virtual_stages);
-    schedule = schedule_of_file(o, micros);
-  } else {
-    const ScheduleKind kind = parse_schedule_kind(o.schedule);
-    const int64_t stages = o.virtual_stages > 0                ? o.virtual_stages
-                           : kind == ScheduleKind::interleaved ? 2
-                                                               : 1;
-    schedule = make_schedule(kind, {.ranks = static_cast<int>(o.pipeline_parallel),
-                                    .micros = micros,
-                                    .virtual_stages = static_cast<int>(stages)});
+            "--virtual-stages {} does not go with the schedule of '{}', which says it itself",
+            o.virtual_stages, o.schedule);
+    return schedule_of_file(o, micros);
   }
+  const ScheduleKind kind = parse_schedule_kind(o.schedule);
+  const int64_t stages = o.virtual_stages > 0                ? o.virtual_stages
+                         : kind == ScheduleKind::interleaved ? 2
+                                                             : 1;
+  Schedule schedule = make_schedule(kind, {.ranks = static_cast<int>(o.pipeline_parallel),
+                                           .micros = micros,
+                                           .virtual_stages = static_cast<int>(stages)});
   check(schedule, micros);
   return schedule;
 }

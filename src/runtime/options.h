@@ -60,8 +60,8 @@ void declare_layout_options(OptionTable& table, ParallelOptions& options);
 int data_degree_of(const ParallelOptions& options, int world);
 // The mesh of `world` ranks. Error{usage} with the numbers when the layout has another product.
 MeshShape mesh_of(const ParallelOptions& options, int world);
-// The schedule that the options ask for, proved to complete. Error{usage}, or {data} when a file
-// cannot be read or holds a schedule of other numbers of ranks or micro-batches.
+// The schedule that the options ask for, proved to complete. Error{usage}; for a file it names the
+// file and, where one is at fault, the line. {environment} when the file cannot be read.
 Schedule schedule_of(const ParallelOptions& options, int micros);
 // Layers of each stage as given; empty when they are to be balanced.
 std::vector<int64_t> stage_layers_of(const ParallelOptions& options);
@@ -71,6 +71,7 @@ StepSetup step_setup(const ParallelOptions& options, int micros, const Mesh& mes
 // The options that choose the processor's share: threads and instruction set.
 void declare_machine_options(OptionTable& table, int64_t& threads, std::string& instruction_set);
 void declare_precision_option(OptionTable& table, Precision& precision);
+void declare_dropout_option(OptionTable& table, double& dropout);
 
 // `automatic` is bf16 where the processor multiplies it natively, otherwise f32.
 DType compute_dtype(Precision precision, const Ops& ops);

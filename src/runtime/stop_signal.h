@@ -3,8 +3,8 @@
 namespace rankine {
 
 // While this object lives, SIGINT, SIGTERM and SIGUSR1 (which launchers pass on) only set a flag,
-// so that the step loop can finish its step, save and leave; a second signal ends the process at
-// once. One at a time.
+// so that what runs can be finished and left; a second signal ends the process at once. One at a
+// time.
 class StopSignal {
  public:
   StopSignal();
@@ -13,5 +13,10 @@ class StopSignal {
   ~StopSignal();
   int received() const;  // the signal's number, 0: none
 };
+
+// The exit code of a program that a signal stopped before its work was done, as shells have it.
+inline int stopped_code(int signal) {
+  return 128 + signal;
+}
 
 }  // namespace rankine

@@ -49,14 +49,27 @@ struct Schedule {
 Schedule make_schedule(ScheduleKind kind, const PipelineShape& shape,
                        const ComputationSeconds& seconds = {});
 
-// One line per rank, "rank 0: 0F0 0F1 0B0 0B1 0U"; lines that are empty or begin with '#' are
-// skipped. Error{usage} naming line and word.
-std::string to_string(const Schedule& schedule);
-Schedule parse_schedule(std::string_view text);
+// Where a schedule stands, for messages.
+struct ScheduleSource {
+  std::string name = "schedule";  // of a file: "'path'"
+  std::vector<int> lines = {};    // of each rank, from 1; empty when it was not read
+  // "'path', line 3, rank 1".
+  std::string of_rank(size_t rank) const;
+};
 
-// Throws Error{usage} naming rank and action unless every micro-batch passes every stage forwards
-// and backwards once and all ranks reach their end, even when a send ends only with its receive.
-void check(const Schedule& schedule, int micros);
+// One line per rank, "rank 0: 0F0 0F1 0B0 0B1 0U"; lines that are empty or begin with '#' are
+// skipped. Error{usage} naming the source, line and word; `source.lines` are filled in.
+std::string to_string(const Schedule& schedule);
+Schedule parse_schedule(std::string_view text, ScheduleSource& source);
+inline Schedule parse_schedule(std::string_view text) {
+  ScheduleSource source;
+  return parse_schedule(text, source);
+}
+
+// Throws Error{usage} naming source, rank and action unless every micro-batch passes every stage
+// forwards and backwards once and all ranks reach their end, even when a send ends only with its
+// receive.
+void check(const Schedule& schedule, int micros, const ScheduleSource& source = {});
 
 // A program of the given rank, of whole stages or of blocks, with its transfers: SEND_F right
 // behind the F of a stage's last block and SEND_B behind the B or I of its first; RECV_F and RECV_B

@@ -20,6 +20,8 @@ std::string_view take_word(std::string_view& text) {
 
 class Parser {
  public:
+  explicit Parser(ScheduleSource& source) : source_(source) { source_.lines.clear(); }
+
   Schedule parse(std::string_view text) {
     while (!text.empty()) {
       ++line_;
@@ -28,11 +30,11 @@ class Parser {
       parse_line(line);
     }
     require(!out_.ranks.empty(), ErrorKind::usage,
-            "the schedule has no rank; write a line like 'rank 0: 0F0 0B0 0U' for each");
+            "{} has no rank; write a line like 'rank 0: 0F0 0B0 0U' for each", source_.name);
     for (const auto& [stage, rank] : ranks_) {
       require(stage == static_cast<int>(out_.rank_of_stage.size()), ErrorKind::usage,
-              "the schedule computes stage {} but not stage {}; number stages from 0 without gaps",
-              stage, out_.rank_of_stage.size());
+              "{} computes stage {} but not stage {}; number stages from 0 without gaps",
+              source_.of_rank(static_cast<size_t>(rank)), stage, out_.rank_of_stage.size());
       out_.rank_of_stage.push_back(rank);
     }
     return std::move(out_);
@@ -40,7 +42,7 @@ class Parser {
 
  private:
   void demand(bool ok, std::string_view word, const std::string& why) const {
-    require(ok, ErrorKind::usage, "schedule, line {}: '{}' {}", line_, word, why);
+    require(ok, ErrorKind::usage, "{}, line {}: '{}' {}", source_.name, line_, word, why);
   }
 
   void parse_line(std::string_view line) {
@@ -55,6 +57,7 @@ class Parser {
     for (std::string_view word = take_word(line); !word.empty(); word = take_word(line))
       program.push_back(parse_word(word, rank));
     out_.ranks.push_back(std::move(program));
+    source_.lines.push_back(line_);
   }
 
   Action parse_word(std::string_view word, int rank) {
@@ -62,7 +65,7 @@ class Parser {
     try {
       action = parse_program(word).front();
     } catch (const Error& e) {
-      fail(ErrorKind::usage, "schedule, line {}: {}", line_, e.what());
+      fail(ErrorKind::usage, "{}, line {}: {}", source_.name, line_, e.what());
     }
     const bool listed = computes(action.kind) || action.kind == ActionKind::update;
     demand(listed && action.block == Action::none, word,
@@ -73,6 +76,7 @@ class Parser {
     return action;
   }
 
+  ScheduleSource& source_;
   int line_ = 0;
   std::map<int, int> ranks_;  // of each stage
   Schedule out_;
@@ -88,31 +92,35 @@ std::vector<RankProgram> with_transfers(const Schedule& schedule) {
 }
 
 // Every stage is computed by its own rank alone.
-void check_stages(const Schedule& schedule) {
+void check_stages(const Schedule& schedule, const ScheduleSource& source) {
   std::set<int> computed;
   const int stages = static_cast<int>(schedule.rank_of_stage.size());
-  for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()); ++rank) {
-    const Program& program = schedule.ranks[static_cast<size_t>(rank)];
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const Program& program = schedule.ranks[rank];
     for (size_t i = 0; i < program.size(); ++i) {
       const int stage = program[i].stage;
-      require(stage < stages, ErrorKind::usage,
-              "schedule, rank {}: action {} ({}) is of stage {} of {}", rank, i,
-              to_string(program[i]), stage, stages);
+      require(stage < stages, ErrorKind::usage, "{}: action {} ({}) is of stage {} of {}",
+              source.of_rank(rank), i, to_string(program[i]), stage, stages);
       if (!computes(program[i].kind)) continue;
       const int holder = schedule.rank_of_stage[static_cast<size_t>(stage)];
-      require(holder == rank, ErrorKind::usage,
-              "schedule, rank {}: action {} ({}) is of a stage of rank {}", rank, i,
+      require(holder == static_cast<int>(rank), ErrorKind::usage,
+              "{}: action {} ({}) is of a stage of rank {}", source.of_rank(rank), i,
               to_string(program[i]), holder);
       computed.insert(stage);
     }
   }
   for (int stage = 0; stage < stages; ++stage)
-    require(computed.contains(stage), ErrorKind::usage,
-            "schedule, rank {}: it never computes its stage {}",
-            schedule.rank_of_stage[static_cast<size_t>(stage)], stage);
+    require(computed.contains(stage), ErrorKind::usage, "{}: it never computes its stage {}",
+            source.of_rank(static_cast<size_t>(schedule.rank_of_stage[static_cast<size_t>(stage)])),
+            stage);
 }
 
 }  // namespace
+
+std::string ScheduleSource::of_rank(size_t rank) const {
+  const std::string line = rank < lines.size() ? fmt::format(", line {}", lines[rank]) : "";
+  return fmt::format("{}{}, rank {}", name, line, rank);
+}
 
 std::string to_string(const Schedule& schedule) {
   std::string out;
@@ -121,23 +129,24 @@ std::string to_string(const Schedule& schedule) {
   return out;
 }
 
-Schedule parse_schedule(std::string_view text) {
-  return Parser().parse(text);
+Schedule parse_schedule(std::string_view text, ScheduleSource& source) {
+  return Parser(source).parse(text);
 }
 
-void check(const Schedule& schedule, int micros) {
-  check_stages(schedule);
+void check(const Schedule& schedule, int micros, const ScheduleSource& source) {
+  check_stages(schedule, source);
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     try {
       check(schedule.ranks[rank], micros);
     } catch (const Error& e) {
-      fail(ErrorKind::usage, "schedule, rank {}: {}", rank, e.what());
+      fail(ErrorKind::usage, "{}: {}", source.of_rank(rank), e.what());
     }
   }
   try {
     check_completes(with_transfers(schedule));
   } catch (const Error& e) {
-    fail(ErrorKind::usage, "schedule, numbers of actions with their transfers: {}", e.what());
+    fail(ErrorKind::usage, "{}, numbers of actions with their transfers: {}", source.name,
+         e.what());
   }
 }
 

@@ -34,6 +34,7 @@ class Command {
   Command(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
           const Start& start = {})
       : out_(folder / "stdout.txt"), err_(folder / "stderr.txt") {
+    for (const std::filesystem::path& path : {out_, err_}) std::filesystem::remove(path);
     std::vector<char*> words;
     for (const std::string& word : start.words) words.push_back(const_cast<char*>(word.c_str()));
     for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
@@ -58,9 +59,8 @@ class Command {
 
   pid_t process() const { return process_; }
   // What it has printed there so far.
-  std::string errors() const {
-    return std::filesystem::exists(err_) ? read_text(err_) : std::string();
-  }
+  std::string errors() const { return text_of(err_); }
+  std::string output() const { return text_of(out_); }
   void send(int signal) const { ::kill(process_, signal); }
   bool running() const {
     siginfo_t info{};
@@ -83,6 +83,9 @@ class Command {
   }
 
  private:
+  static std::string text_of(const std::filesystem::path& path) {
+    return std::filesystem::exists(path) ? read_text(path) : std::string();
+  }
   static void redirect(const std::filesystem::path& path, int descriptor) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     ::dup2(file, descriptor);

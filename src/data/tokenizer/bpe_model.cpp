@@ -98,7 +98,9 @@ void BpeModel::merge_short(Scratch& scratch) const {
 }
 
 void BpeModel::merge_long(Scratch& scratch) const {
-  auto& [ids, ranks, next, previous, heap] = scratch;
+  TokenIds& ids = scratch.ids;
+  std::vector<int32_t>&next = scratch.next, &previous = scratch.previous;
+  std::vector<Scratch::Candidate>& heap = scratch.heap;
   const auto count = static_cast<int32_t>(ids.size());
   next.resize(ids.size());
   previous.resize(ids.size());

@@ -139,6 +139,35 @@ TEST_F(Stories, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_NE(refusal({"--tokenizer", at("none")}, 4).find("none"), std::string::npos);
 }
 
+TEST_F(Stories, FaultsOfFilesNameThem) {
+  const auto refuse = [&](const std::string& file, const std::string& text, int code,
+                          const std::string& says) {
+    write_text_atomically(home() / file, text);
+    const Finished done =
+        generate({"--prompt-file", at(file), "--chat-template", "plain", "--max-tokens", "100"});
+    EXPECT_EQ(done.code, code) << done.err;
+    EXPECT_NE(done.err.find("'" + at(file) + "'" + says), std::string::npos) << says << done.err;
+  };
+  refuse("a.jsonl",
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"
+         "{\"messages\": [{\"role\": \"tool\", \"content\": \"x\"}]}\n",
+         4, " line 2: message 1");
+  refuse("b.jsonl", "\n{\"prompt\": 7}\n", 4, " line 2: ");
+  std::string talk(3000, 'x');
+  refuse("c.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"" + talk + "\"}]}\n", 2,
+         " line 1: a prompt of");
+  write_text_atomically(home() / "none.jsonl", "\n");
+  const Finished none = generate({"--prompt-file", at("none.jsonl")});
+  EXPECT_EQ(none.code, 4) << none.err;
+  EXPECT_NE(none.err.find("no prompt in '" + at("none.jsonl") + "'"), std::string::npos)
+      << none.err;
+  write_text_atomically(home() / "long.txt", talk);
+  const Finished longer = generate({"--prompt-file", at("long.txt")});
+  EXPECT_EQ(longer.code, 2) << longer.err;
+  EXPECT_NE(longer.err.find("'" + at("long.txt") + "': a prompt of"), std::string::npos)
+      << longer.err;
+}
+
 TEST_F(Stories, EvalGivesTheRecordedLoss) {
   const std::string text = golden_["heldout_text"];
   const double loss = golden_["heldout_loss"];

@@ -23,8 +23,10 @@ class MeshRefusals : public MeshRun {
   void refuse_schedule(const std::string& text, const std::vector<std::string>& says) {
     const fs::path file = home() / "schedule.txt";
     write_text_atomically(file, text);
+    std::vector<std::string> all{"'" + file.string() + "'"};
+    all.insert(all.end(), says.begin(), says.end());
     refuse(2, {"--pipeline-parallel", "2", "--global-batch-size", "2", "--schedule", file.string()},
-           says);
+           all);
   }
 };
 
@@ -78,7 +80,7 @@ TEST_F(MeshRefusals, BrokenScheduleFiles) {
   refuse_schedule("rank 0: 0F0 0F1 0B0 0U\nrank 1: 1F0 1B0 1F1 1B1 1U\n",
                   {"rank 0", "micro-batch 1", "never finished", "stage 0"});
   refuse_schedule("rank 0: 0F0 0F1 0B0 0B1 0U\nrank 1: 1F0 1B0 1F1 1U\n",
-                  {"rank 1", "micro-batch 1", "never finished", "stage 1"});
+                  {"line 2, rank 1", "micro-batch 1", "never finished", "stage 1"});
   // Rank 0 waits for the gradient of a micro-batch that it hands on only afterwards.
   refuse_schedule("rank 0: 0F0 0B0 0F1 0B1 0U\nrank 1: 1F0 1F1 1B0 1B1 1U\n", {"rank 0", "rank 1"});
   refuse_schedule(
@@ -88,6 +90,8 @@ TEST_F(MeshRefusals, BrokenScheduleFiles) {
   refuse_schedule("rank 0: 0F0 0F1 0B0 0B1 0U\nrank 2: 1F0 1B0 1F1 1B1 1U\n", {"line 2", "'2:'"});
   refuse_schedule("rank 0: 0F0 0F1 0X0 0B1 0U\nrank 1: 1F0 1B0 1F1 1B1 1U\n", {"line 1", "0X0"});
   refuse_schedule("", {"no rank"});
+  refuse(2, {"--pipeline-parallel", "2", "--virtual-stages", "2", "--schedule", at("schedule.txt")},
+         {"--virtual-stages 2", "'" + at("schedule.txt") + "'"});
   refuse(2, {"--pipeline-parallel", "2", "--schedule", at("absent.txt")}, {"absent.txt"});
 }
 
@@ -119,7 +123,7 @@ TEST_F(MeshPlans, MatchWhatTheRanksReserve) {
   const Json json = Json::parse(read_text(at("plan.json")));
   if (open_mpi_launcher().empty()) GTEST_SKIP() << "several ranks need Open MPI's mpirun in PATH";
   const Finished trained =
-      run(train({"--ranks", "4", "--tensor-parallel", "2", "--zero", "1", "--threads", "1",
+      run(train({"--ranks", "4", "--tensor-parallel", "2", "--zero", "1", "--threads", "0",
                  "--micro-batch-size", "1", "--steps", "1", "--output", at("run")}));
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_EQ(json["pipeline"][0]["planned_bytes"],

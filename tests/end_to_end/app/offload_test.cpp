@@ -201,9 +201,10 @@ TEST_F(Offloading, ARemedyNamesAllThatMustLeave) {
       "--offload-optimizer",   "host", "--offload-parameters", "host",
       "--offload-activations", "host", "--recompute",          "full",
       "--bucket-size",         "0"};
-  std::vector<std::string> plan = {"plan", "--model",     at("shape"),    "--seq-length",
-                                   "32",   "--precision", "f32",          "--accumulation",
-                                   "4",    "--json",      at("plan.json")};
+  std::vector<std::string> plan = {
+      "plan",         "--model",        at("shape"), "--seq-length", "32", "--precision",
+      "f32",          "--accumulation", "4",         "--threads",    "1",  "--json",
+      at("plan.json")};
   plan.insert(plan.end(), all.begin(), all.end());
   const Finished planned = run(plan);
   ASSERT_EQ(planned.code, 0) << planned.err;

@@ -115,6 +115,10 @@ TEST_F(Plan, OptionsThatWouldBeIgnoredAreRefused) {
                                              {"--recompute-layers", "1"},
                                              {"--offload-optimizer", "host"},
                                              {"--offload-dir", "somewhere"},
+                                             {"--document-mask"},
+                                             {"--dropout", "0.1"},
+                                             {"--threads", "2"},
+                                             {"--instruction-set", "avx2"},
                                              {"--memory-bandwidth", "1e9"}}) {
     std::vector<std::string> command{"plan", "--parameters", "1000"};
     command.insert(command.end(), words.begin(), words.end());
@@ -146,6 +150,36 @@ TEST_F(Plan, AModelHasMemoryAProgramAndASimulatedStep) {
     EXPECT_LE(states, before) << "a higher stage keeps no more states";
     before = states;
   }
+}
+
+// The same options plan the same bytes here and there.
+TEST_F(Plan, IsThatOfTrainingWithTheSameOptions) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i)
+    lines += Json{{"text", corpus_text(static_cast<size_t>(20 + i * 7 % 50))}}.dump() + "\n";
+  write_text_atomically(home() / "corpus.jsonl", lines);
+  int runs = 0;
+  const auto planned = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{
+        "--model", at("shape"),   "--seq-length", "32", "--micro-batch-size",
+        "4",       "--precision", "f32"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Json json = plan(words);
+    const std::string name = "run" + std::to_string(runs++);
+    words = train({"--steps", "1", "--output", at(name)});
+    words[2] = at("corpus.jsonl");
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = run(words);
+    EXPECT_EQ(done.code, 0) << done.err;
+    const auto bytes = json["pipeline"][0]["planned_bytes"].get<int64_t>();
+    EXPECT_EQ(bytes, metrics(home() / name)[0]["memory"]["planned"].get<int64_t>()) << more[1];
+    return bytes;
+  };
+  const int64_t plain = planned({"--threads", "1"});
+  EXPECT_EQ(planned({"--threads", "1", "--document-mask"}), plain + 4 * 4 * 32);
+  EXPECT_GT(planned({"--threads", "3"}), plain);
+  EXPECT_GE(planned({"--threads", "1", "--dropout", "0.1"}), plain);
+  planned({"--threads", "0"});
 }
 
 TEST_F(Plan, CopiesToTiersArePartOfProgramAndSimulation) {

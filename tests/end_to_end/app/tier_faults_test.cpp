@@ -38,6 +38,37 @@ class TierFaults : public TrainingRun, public ::testing::WithParamInterface<cons
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return command;
   }
+
+  // A run that has saved its first checkpoint, at step 20, and stands still.
+  std::unique_ptr<Command> saved() {
+    auto words = on_disk("1000000");
+    words.insert(words.end(), {"--lr-decay-style", "constant", "--save-interval", "20"});
+    auto command = std::make_unique<Command>(home(), words);
+    while (command->running() && !fs::exists(first_checkpoint()))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    command->send(SIGSTOP);
+    return command;
+  }
+  fs::path first_checkpoint() { return home() / "run" / "step-00000020"; }
+
+  // The run goes on from its newest complete checkpoint as if nothing had happened.
+  void expect_resumed_as_uninterrupted() {
+    const fs::path run_folder = home() / "run";
+    int64_t newest = 0;
+    for (const auto& entry : fs::directory_iterator(run_folder))
+      if (const std::string name = entry.path().filename(); name.starts_with("step-"))
+        if (!name.ends_with(".tmp")) newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
+    ASSERT_GT(newest, 0);
+    const std::string steps = std::to_string(newest + 3);
+    const Finished resumed = run({"train", "--resume", "--output", at("run"), "--steps", steps});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_NE(resumed.err.find("resumed   from step " + std::to_string(newest)), std::string::npos)
+        << resumed.err;
+    const Finished whole =
+        run(train({"--output", at("whole"), "--steps", steps, "--lr-decay-style", "constant"}));
+    ASSERT_EQ(whole.code, 0) << whole.err;
+    EXPECT_EQ(numbers(run_folder), numbers(home() / "whole"));
+  }
   std::vector<fs::path> files() {
     std::vector<fs::path> out;
     for (const auto& entry : fs::directory_iterator(home() / "tier")) out.push_back(entry.path());
@@ -74,6 +105,38 @@ TEST_P(TierFaults, LackOfRoomDuringTheRunIsNamed) {
   EXPECT_NE(done.err.find("cannot write " + named()), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("File too large"), std::string::npos) << done.err;
   EXPECT_TRUE(files().empty());
+}
+
+// Someone else cuts the file: what is read is short, and nothing of that is saved.
+TEST_P(TierFaults, AFileThatIsCutDuringTheRunIsNamed) {
+  const auto command = saved();
+  ASSERT_EQ(files().size(), 1u) << command->errors();
+  const fs::path file = files()[0];
+  // Again and again, since a write behind the new end makes the file as long as before.
+  const auto cut = [&] { return ::truncate(file.c_str(), 0); };
+  ASSERT_EQ(cut(), 0);
+  command->send(SIGCONT);
+  while (command->running()) cut();
+  const Finished done = command->wait();
+  EXPECT_EQ(done.code, 4) << done.err;
+  EXPECT_NE(done.err.find("cannot read " + named()), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("the file was cut by someone else"), std::string::npos) << done.err;
+  const size_t word = done.err.find("rankine: ");
+  EXPECT_EQ(done.err.find("rankine: ", word + 1), std::string::npos) << done.err;
+  EXPECT_TRUE(files().empty());
+  expect_resumed_as_uninterrupted();
+}
+
+TEST_P(TierFaults, AfterLackOfRoomTheRunGoesOn) {
+  const auto command = saved();
+  ASSERT_EQ(files().size(), 1u) << command->errors();
+  const auto half = static_cast<rlim_t>(fs::file_size(files()[0]) / 2 / 4096 * 4096);
+  const rlimit limit{half, half};
+  ASSERT_EQ(::prlimit(command->process(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  command->send(SIGCONT);
+  const Finished done = command->wait();
+  EXPECT_EQ(done.code, 5) << done.err;
+  expect_resumed_as_uninterrupted();
 }
 
 TEST_P(TierFaults, WhatAKilledRunLeftIsRemoved) {

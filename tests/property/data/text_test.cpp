@@ -9,6 +9,7 @@
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/bpe_trainer.h"
 #include "support/compressed.h"
+#include "support/memory_stream.h"
 #include "support/temporary_folder.h"
 
 namespace rankine {
@@ -117,21 +118,6 @@ TEST(JsonLines, AgreeWithAnIndependentParser) {
   EXPECT_GT(good, 1000);
 }
 
-class MemoryStream final : public ByteStream {
- public:
-  explicit MemoryStream(std::string bytes) : bytes_(std::move(bytes)) {}
-  size_t read(char* into, size_t bytes) override {
-    const size_t some = bytes_.copy(into, std::min<size_t>(bytes, 100), at_);
-    at_ += some;
-    return some;
-  }
-  uint64_t position() const override { return at_; }
-
- private:
-  std::string bytes_;
-  size_t at_ = 0;
-};
-
 TEST(ByteStream, DamagedGzipIsAnErrorOrTheText) {
   Random random(11);
   const std::string text = random_text(random, 500), whole = test::gzip(text);
@@ -142,7 +128,7 @@ TEST(ByteStream, DamagedGzipIsAnErrorOrTheText) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     if (random() % 3 == 0) bytes.resize(random() % bytes.size());
     const auto stream =
-        decompressed(std::make_unique<MemoryStream>(bytes), Compression::gzip, "damaged");
+        decompressed(std::make_unique<test::MemoryStream>(bytes), Compression::gzip, "damaged");
     std::string out(text.size() * 2, '\0');
     size_t filled = 0;
     try {

@@ -7,10 +7,14 @@
 #include "base/error.h"
 #include "schedule/pipeline.h"
 #include "schedule/simulate.h"
+#include "support/stays.h"
 
 // From schedules through every pass to placed memory, as a training step is made.
 namespace rankine {
 namespace {
+
+using test::expect_apart;
+using test::share_memory;
 
 struct RankCase {
   std::vector<StageBlocks> stages;
@@ -89,18 +93,6 @@ Case random_case(unsigned seed) {
   }
   c.text = fmt::format("seed {}: {}{}", seed, schedule_name(kind), c.text);
   return c;
-}
-
-bool share_time(const Stay& a, const Stay& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-bool share_memory(const Stay& a, const Stay& b) {
-  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
-void expect_apart(const std::vector<Stay>& stays, const std::string& text) {
-  for (const Stay& a : stays)
-    for (const Stay& b : stays)
-      ASSERT_FALSE(&a != &b && share_time(a, b) && share_memory(a, b)) << text;
 }
 
 TEST(Chain, ProgramsCheckAndEndWithTheMemoryTheyShare) {

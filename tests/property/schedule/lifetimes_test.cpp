@@ -8,26 +8,21 @@
 
 #include "schedule/simulate.h"
 #include "schedule/waits.h"
+#include "support/staggered.h"
+#include "support/stays.h"
 
 namespace rankine {
 namespace {
 
-bool share_time(const Stay& a, const Stay& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-bool share_memory(const Stay& a, const Stay& b) {
-  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
-
-void expect_apart(const std::vector<Stay>& stays, int64_t pool, const std::string& text) {
+// Aligned and apart, in a pool that is no larger than they need.
+void expect_placed(const std::vector<Stay>& stays, int64_t pool, const std::string& text) {
   int64_t end = 0;
   for (const Stay& a : stays) {
     ASSERT_LE(a.first, a.last) << text;
     ASSERT_EQ(a.offset % 64, 0) << text;
     end = std::max(end, a.offset + a.bytes);
-    for (const Stay& b : stays)
-      ASSERT_FALSE(&a != &b && share_time(a, b) && share_memory(a, b)) << text;
   }
+  test::expect_apart(stays, text);
   EXPECT_GE(pool, end) << text;
   EXPECT_LT(pool, end + 64) << text;
 }
@@ -54,16 +49,9 @@ Case random_case(unsigned seed) {
   if (c.blocks.size() > 1 && rng() % 2 == 0) c.blocks.back().tied = 0;
   const int micros = 1 + static_cast<int>(rng() % 5), warm = static_cast<int>(rng() % 3);
   const bool split = rng() % 2 == 0;
-  const int late = split ? static_cast<int>(rng() % 3) : 0;
-  const ActionKind backward = split ? ActionKind::backward_input : ActionKind::backward;
-  for (int micro = 0; micro < micros + warm + late; ++micro) {
-    if (micro < micros) c.program.push_back({0, ActionKind::forward, micro});
-    if (micro >= warm && micro < micros + warm) c.program.push_back({0, backward, micro - warm});
-    if (split && micro >= warm + late)
-      c.program.push_back({0, ActionKind::backward_weight, micro - warm - late});
-  }
-  c.program.push_back({0, ActionKind::update});
-  c.program = expand_blocks(c.program, {{0, 0, static_cast<int>(c.blocks.size())}}, c.blocks);
+  const int late = split ? static_cast<int>(rng() % 3) : -1;
+  c.program = expand_blocks(test::staggered(micros, warm, late),
+                            {{0, 0, static_cast<int>(c.blocks.size())}}, c.blocks);
   c.program = add_reduces(
       c.program, c.blocks,
       {.every_micro = rng() % 4 != 0, .bucket_elements = static_cast<int64_t>(rng() % 200)});
@@ -85,7 +73,7 @@ TEST(Lifetimes, RandomStaysNeverShareTimeAndMemory) {
       sum += stay.bytes + 63;
     }
     const int64_t pool = place(stays);
-    expect_apart(stays, pool, fmt::format("seed {}", seed));
+    expect_placed(stays, pool, fmt::format("seed {}", seed));
     EXPECT_LE(pool, sum) << "seed " << seed;
   }
 }
@@ -94,10 +82,10 @@ TEST(Lifetimes, GathersNeverShareTimeAndMemory) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     const Case c = random_case(seed);
     std::vector<Stay> stays = gather_stays(c.program, c.bytes);
-    expect_apart(stays, place(stays), c.text);
+    expect_placed(stays, place(stays), c.text);
     for (const Stay& a : stays)
       for (const Stay& b : stays)
-        ASSERT_FALSE(&a != &b && a.block == b.block && share_time(a, b)) << c.text;
+        ASSERT_FALSE(&a != &b && a.block == b.block && test::share_time(a, b)) << c.text;
   }
 }
 
@@ -105,7 +93,7 @@ TEST(Lifetimes, GradientsAreHeldFromFirstUseToReduction) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     const Case c = random_case(seed);
     std::vector<Stay> stays = gradient_stays(c.program, c.blocks, c.bytes, c.linger);
-    expect_apart(stays, place(stays), c.text);
+    expect_placed(stays, place(stays), c.text);
     const auto holders = [&](int block, int index) {
       return std::count_if(stays.begin(), stays.end(), [&](const Stay& stay) {
         return stay.block == block && stay.first <= index && index <= stay.last;
@@ -141,7 +129,7 @@ TEST(Lifetimes, MemoryIsTakenOverOnlyOnceReduced) {
     };
     for (const Stay& before : rank.stays.gradients)
       for (const Stay& after : rank.stays.gradients) {
-        if (after.first <= before.last || !share_memory(before, after)) continue;
+        if (after.first <= before.last || !test::share_memory(before, after)) continue;
         int reduce = before.first;
         while (c.program[static_cast<size_t>(reduce)].kind != ActionKind::reduce ||
                c.program[static_cast<size_t>(reduce)].block != before.block)

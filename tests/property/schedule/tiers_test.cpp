@@ -6,11 +6,15 @@
 
 #include "schedule/play.h"
 #include "support/staggered.h"
+#include "support/stays.h"
 
 // Copies from and to tiers, for any program: nothing is read before it is there, and no memory is
 // taken over before it was copied.
 namespace rankine {
 namespace {
+
+using test::expect_apart;
+using test::share_memory;
 
 struct Case {
   std::vector<BlockTraits> blocks;
@@ -57,16 +61,6 @@ Case random_case(unsigned seed) {
   place(c.gathers);
   c.text = fmt::format("seed {}: {}", seed, to_string(c.program));
   return c;
-}
-
-bool share_memory(const Stay& a, const Stay& b) {
-  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
-void expect_apart(const std::vector<Stay>& stays, const std::string& text) {
-  for (const Stay& a : stays)
-    for (const Stay& b : stays)
-      ASSERT_FALSE(&a != &b && a.first <= b.last && b.first <= a.last && share_memory(a, b))
-          << text;
 }
 
 // Random seconds; copies are slow more often than not.

@@ -42,11 +42,11 @@ constexpr const char* mistral_3 =
 
 ChatTemplate parse(const std::string& jinja, const std::string& name = "") {
   const Json config = {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"chat_template", jinja}};
-  return ChatTemplate::parse(config.dump(), "", "'folder'", name);
+  return ChatTemplate::parse(config.dump(), "", "folder", name);
 }
 
 ChatTemplate named(const std::string& name) {
-  return ChatTemplate::parse("", "", "'folder'", name);
+  return ChatTemplate::parse("", "", "folder", name);
 }
 
 std::string text_of(const ChatTemplate& chat, const std::vector<ChatMessage>& messages,
@@ -151,6 +151,20 @@ TEST(ChatTemplate, IsReadFromAFolder) {
   EXPECT_EQ(ChatTemplate::open(folder.path(), "plain").name(), "plain");
   folder.write("chat_template.jinja", mistral_3);
   EXPECT_EQ(name(), "mistral");
+}
+
+TEST(ChatTemplate, FaultsNameTheFile) {
+  const test::TemporaryFolder folder;
+  const auto expect_named = [&](const char* file) {
+    const std::string message = message_of([&] { ChatTemplate::open(folder.path()); });
+    EXPECT_NE(message.find("'" + (folder / file).string() + "'"), std::string::npos) << message;
+  };
+  for (const char* text : {"{", R"({"chat_template": 7})", R"({"chat_template": "<start>"})"}) {
+    folder.write("tokenizer_config.json", text);
+    expect_named("tokenizer_config.json");
+  }
+  folder.write("chat_template.jinja", "<start>");
+  expect_named("chat_template.jinja");
 }
 
 TEST(ChatTemplate, RefusesWhatItDoesNotKnow) {

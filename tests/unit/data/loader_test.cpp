@@ -124,11 +124,12 @@ TEST(SampleOrder, RefusesShortCorpora) {
   EXPECT_NE(std::string(one.what()).find("10 tokens, less than one sequence of 10 + 1"),
             std::string::npos);
   EXPECT_NO_THROW(counting_corpus(folder, 11, 10));
-  const Error batch = error_of(
-      [] { SampleOrder({.windows = 4, .least_training = 4, .validation_fraction = 0.01}); });
+  const Error batch = error_of([] {
+    SampleOrder({.windows = 4, .least_training = 4, .validation_fraction = 0.01, .name = "a.txt"});
+  });
   EXPECT_EQ(batch.kind(), ErrorKind::data);
   EXPECT_NE(std::string(batch.what())
-                .find("has 3 sequences for training (1 for validation), less "
+                .find("'a.txt' has 3 sequences for training (1 for validation), less "
                       "than its 4 of one global batch"),
             std::string::npos)
       << batch.what();

@@ -62,11 +62,16 @@ TEST(TextTokenizer, KnowsItsEndTokenOrAsksForIt) {
   EXPECT_EQ(small.identity().size(), 16U);
   EXPECT_EQ(small.end_token(), 279);
   EXPECT_EQ(small.end_token("the"), small.bpe().encode("the").at(0));
-  EXPECT_NE(message_of([&] { small.end_token("no such"); }).find("is no token"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              small.end_token("no such");
+            }).find("is no token of the tokenizer of 'small'"),
+            std::string::npos);
   nlohmann::json json = nlohmann::json::parse(small.file("tokenizer.json"));
   json["added_tokens"] = nlohmann::json::array();
   const TextTokenizer none = TextTokenizer::parse(json.dump(), "", "none");
-  EXPECT_EQ(error_of([&] { none.end_token(); }).kind(), ErrorKind::data);
+  const Error missing = error_of([&] { none.end_token(); });
+  EXPECT_EQ(missing.kind(), ErrorKind::data);
+  EXPECT_NE(std::string(missing.what()).find("'none'"), std::string::npos) << missing.what();
   EXPECT_EQ(none.end_token("a"), none.bpe().encode("a").at(0));
 }
 
@@ -79,6 +84,10 @@ TEST(TextTokenizer, CarriesTheFilesBesideIt) {
   EXPECT_EQ(opened.identity(), small.identity());
   EXPECT_EQ(opened.files().size(), 3U);
   EXPECT_TRUE(TextTokenizer::lies_in(folder.path()));
+  const std::string unknown = message_of([&] { opened.chat_template(); });
+  EXPECT_NE(unknown.find("'" + (folder / "chat_template.jinja").string() + "'"), std::string::npos)
+      << unknown;
+  EXPECT_EQ(opened.chat_template("plain").name(), "plain");
   EXPECT_NE(message_of([&] { TextTokenizer::open(folder / "absent"); }).find("does not exist"),
             std::string::npos);
 }

@@ -209,6 +209,21 @@ TEST(Pipeline, TextsThatAreNoScheduleNameLineAndWord) {
   refuse("rank 0: 0F0 0B0 0U\nrank 1: 2F0 2B0 2U", {"stage 2 but not stage 1"});
 }
 
+TEST(Pipeline, FaultsNameTheFileAndTheLine) {
+  const auto refuse = [](const char* text, int micros, const std::vector<std::string>& parts) {
+    ScheduleSource source{"'s.txt'"};
+    expect_parts(fault([&] { check(parse_schedule(text, source), micros, source); }), parts);
+  };
+  refuse("# none", 1, {"'s.txt' has no rank"});
+  refuse("\nrank 0: 0F0 0X0", 1, {"'s.txt', line 2: ", "'0X0'"});
+  refuse("rank 0 0F0", 1, {"'s.txt', line 1: '0'"});
+  refuse("rank 0: 0F0 0B0 0U\n\nrank 1: 2F0 2B0 2U", 1,
+         {"'s.txt', line 3, rank 1 computes stage 2 but not stage 1"});
+  refuse("# two\nrank 0: 0F0 0B0 0U\n\nrank 1: 1F0 1B0 1B0 1U", 1,
+         {"'s.txt', line 4, rank 1: ", "action 2 (1B0)"});
+  refuse("rank 0: 0F0 0B0 0F1 0B1 0U\nrank 1: 1F1 1F0 1B1 1B0 1U", 2, {"'s.txt', ", "never end"});
+}
+
 TEST(Pipeline, FaultsNameRankAndAction) {
   const auto refuse = [](const char* text, int micros, const std::vector<std::string>& parts) {
     expect_parts(fault([&] { check(parse_schedule(text), micros); }), parts);
