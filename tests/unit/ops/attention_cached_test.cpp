@@ -6,8 +6,11 @@ namespace {
 
 class CachedAttentionTest : public testing::TestWithParam<DType> {};
 
-const AttentionShape all_shapes[] = {
-    {1, 40, 2, 2, 16, 0}, {1, 70, 4, 2, 64, 0}, {1, 33, 6, 2, 80, 7}, {1, 25, 3, 1, 20, 0}};
+const AttentionShape all_shapes[] = {{1, 40, 2, 2, 16, 0},
+                                     {1, 70, 4, 2, 64, 0},
+                                     {1, 33, 6, 2, 80, 7},
+                                     {1, 25, 3, 1, 20, 0},
+                                     {1, 30, 4, 2, 128, 9}};
 
 // Runs the rows of qkv in steps of growing size, each with what came before in the caches.
 void run_in_steps(CpuOps& ops, const AttentionShape& s, const Tensor& qkv, const Tensor& k_cache,

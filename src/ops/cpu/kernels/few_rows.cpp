@@ -1,5 +1,3 @@
-#include <immintrin.h>
-
 #include "ops/cpu/kernels/parts.h"
 #include "ops/cpu/kernels/vectors.h"
 
@@ -37,14 +35,7 @@ struct Step<F16> {
   using Vector = Floats;
   static constexpr int64_t elements = lanes;
   [[gnu::always_inline]] static Floats add(Floats sums, Vector a, Vector b) { return sums + a * b; }
-  [[gnu::always_inline]] static Vector read(const F16* from) {
-#if defined(__AVX512F__)
-    return (Floats)_mm512_maskz_cvtph_ps(
-        0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-#else
-    return (Floats)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-#endif
-  }
+  [[gnu::always_inline]] static Vector read(const F16* from) { return load(from); }
 };
 
 // The same of fewer elements; those that are missing are zero.

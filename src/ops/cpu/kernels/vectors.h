@@ -1,4 +1,6 @@
 #pragma once
+#include <immintrin.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +24,19 @@ constexpr int lanes = vector_bytes / 4;
   Words x;
   __builtin_memcpy(&x, from, sizeof x);
   return x;
+}
+[[gnu::always_inline]] static inline Floats load(const Bf16* from) {
+  HalfWords halves;
+  __builtin_memcpy(&halves, from, sizeof halves);
+  return (Floats)(__builtin_convertvector(halves, Words) << 16);
+}
+[[gnu::always_inline]] static inline Floats load(const F16* from) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_maskz_cvtph_ps(0xffff,
+                                       _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#else
+  return (Floats)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#endif
 }
 [[gnu::always_inline]] static inline void store(float* to, Floats x) {
   __builtin_memcpy(to, &x, sizeof x);
