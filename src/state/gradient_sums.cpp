@@ -34,8 +34,8 @@ void GradientSums::add_to(MemoryPlan& plan) const {
               static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent, "",
               tier_of(setup_.offload)});
   if (on_disk())
-    plan.add({"gradient squares", "gradients", ExactSum::size * sizeof(int64_t), Life::permanent,
-              "", Tier::host});
+    plan.add({"gradient squares", "sums", ExactSum::size * sizeof(int64_t), Life::permanent, "",
+              Tier::host});
 }
 
 void GradientSums::bind(Arena& arena, Arena& host, Ops& ops) {
