@@ -218,6 +218,7 @@ int run_generate(const Arguments& arguments) {
     fmt::print("{}", help_text(table, "rankine generate", "Continues texts, or chats."));
     return 0;
   }
+  receive_stop_signals_aside();
   require(!o.source.model.empty(), ErrorKind::usage,
           "--model is missing: the folder of a run, a checkpoint or a Hugging Face model");
   Log log(stderr);

@@ -9,6 +9,7 @@
 #include "comm/launch.h"
 #include "comm/mpi_world.h"
 #include "comm/processors.h"
+#include "runtime/stop_signal.h"
 
 namespace rankine {
 namespace {
@@ -106,6 +107,7 @@ int on_ranks(const ParallelOptions& options, int64_t threads, const std::string&
     words.insert(words.end(), arguments.begin(), arguments.end());
     return start_local_ranks(world_size, words);
   }
+  receive_stop_signals_aside();
   std::unique_ptr<World> world;
   try {
     world = connect(launched, options, mesh);

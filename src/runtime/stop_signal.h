@@ -2,15 +2,21 @@
 
 namespace rankine {
 
-// While this object lives, SIGINT, SIGTERM and SIGUSR1 (which launchers pass on) only set a flag,
-// so that what runs can be finished and left; a second signal ends the process at once. One at a
-// time.
+// From now on a thread of its own receives SIGINT, SIGTERM and SIGUSR1 (which launchers pass on);
+// threads that are made later never do. To be called before any others are made: oneDNN's f32
+// products on AVX-512 keep their stack pointer in a buffer on the heap, and a handler that ran
+// there would overwrite what lies below it. Without a StopSignal the signals do what they do by
+// default.
+void receive_stop_signals_aside();
+
+// While this object lives, the first of these signals only sets a flag, so that what runs can be
+// finished and left; a second one ends the process at once. One at a time.
 class StopSignal {
  public:
   StopSignal();
+  ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
-  ~StopSignal();
   int received() const;  // the signal's number, 0: none
 };
 

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <csignal>
 #include <fstream>
 #include <random>
 
@@ -84,6 +85,30 @@ int64_t saved_steps(const fs::path& run) {
       newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
   }
   return newest;
+}
+
+// oneDNN's f32 products on AVX-512 use the heap as a stack, which a signal handler would overwrite.
+TEST_F(EndToEnd, ComputingThreadsNeverReceiveSignals) {
+  const Start start{.words = {RANKINE_BINARY}, .prepare = {}};
+  Command running(home(), train({"--output", at("run"), "--steps", "100000"}), start);
+  while (running.running() && !fs::exists(home() / "run" / "metrics.jsonl"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto mask_of = [](const fs::path& task, const std::string& name) {
+    std::ifstream status(task / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
+    return 0ull;
+  };
+  const auto bit = [](int signal) { return 1ull << (signal - 1); };
+  const auto stops = bit(SIGINT) | bit(SIGTERM) | bit(SIGUSR1);
+  int threads = 0, receivers = 0;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", running.process()))) {
+    ++threads;
+    receivers += (mask_of(task.path(), "SigBlk:") & stops) != stops ? 1 : 0;
+    EXPECT_EQ(mask_of(task.path(), "SigCgt:") & stops, 0u) << "nothing is handled on any stack";
+  }
+  EXPECT_GE(threads, 3);
+  EXPECT_EQ(receivers, 1) << "the one that waits for them";
 }
 
 // Else threads that share processors with another program wait for each other by the millisecond.
