@@ -30,7 +30,8 @@ void pass(const Streams& s, size_t begin, size_t end) {
 // others would share processors with them while they spin for work.
 template <class Work>
 void in_parts(size_t threads, size_t elements, Work&& work) {
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(threads))
+  const auto count = static_cast<int>(threads);
+#pragma omp parallel for schedule(static, 1) num_threads(count)
   for (size_t t = 0; t < threads; ++t) work(elements * t / threads, elements * (t + 1) / threads);
 }
 

@@ -11,6 +11,13 @@ namespace {
 // What lies on disk.
 class TierFaults : public TrainingRun, public ::testing::WithParamInterface<const char*> {
  protected:
+  // From now on it may write half of its tier file.
+  void halve_room_of(const Command& command) {
+    ASSERT_EQ(files().size(), 1u) << command.errors();
+    const auto half = static_cast<rlim_t>(fs::file_size(files()[0]) / 2 / 4096 * 4096);
+    const rlimit limit{half, half};
+    ASSERT_EQ(::prlimit(command.process(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  }
   std::vector<std::string> on_disk(const std::string& steps) {
     return train({"--output", at("run"), "--steps", steps, "--save-interval", "0",
                   std::string("--offload-") + GetParam(), "disk", "--offload-dir", at("tier")});
@@ -95,10 +102,7 @@ TEST_P(TierFaults, AFullDiskIsNamed) {
 
 TEST_P(TierFaults, LackOfRoomDuringTheRunIsNamed) {
   const auto command = begun();
-  ASSERT_EQ(files().size(), 1u) << command->errors();
-  const auto half = static_cast<rlim_t>(fs::file_size(files()[0]) / 2 / 4096 * 4096);
-  const rlimit limit{half, half};
-  ASSERT_EQ(::prlimit(command->process(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(halve_room_of(*command));
   ASSERT_TRUE(command->ends_within(20));
   const Finished done = command->wait();
   EXPECT_EQ(done.code, 5) << done.err;
@@ -129,10 +133,7 @@ TEST_P(TierFaults, AFileThatIsCutDuringTheRunIsNamed) {
 
 TEST_P(TierFaults, AfterLackOfRoomTheRunGoesOn) {
   const auto command = saved();
-  ASSERT_EQ(files().size(), 1u) << command->errors();
-  const auto half = static_cast<rlim_t>(fs::file_size(files()[0]) / 2 / 4096 * 4096);
-  const rlimit limit{half, half};
-  ASSERT_EQ(::prlimit(command->process(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(halve_room_of(*command));
   command->send(SIGCONT);
   const Finished done = command->wait();
   EXPECT_EQ(done.code, 5) << done.err;
