@@ -53,7 +53,8 @@ GenerateFigures measure_generating(const BenchOptions& o, const ModelConfig& con
   engine.allocate();
   engine.store().initialise(1);
   MemoryReading reading(ops->threads());
-  Generator generator(engine, {.temperature = 0}, {});
+  Generator generator(engine, {},
+                      {});  // as `rankine generate` chooses tokens unless told otherwise
   GenerateFigures f;
   f.weight_bytes = weight_bytes(engine);
   const double cache_of_token = static_cast<double>(2 * config.layers * config.kv_width() *

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/exact_sum.h"
@@ -65,6 +66,15 @@ struct AdamWStep {
   float lr = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0;
   float bias_correction1 = 1, bias_correction2 = 1;  // 1 - beta^t
   float gradient_scale = 1;                          // unscaling and clipping
+};
+
+// How a token is chosen from logits: temperature, then top-k, then top-p.
+struct TokenChoice {
+  int64_t vocabulary = 0;  // V; columns V..Vp are never chosen
+  double temperature = 1;  // divides the logits; 0: the likeliest token, the first of several
+  int64_t top_k = 0;       // among the k likeliest, of equal ones the first; 0: all
+  double top_p = 1;  // among the fewest likeliest that together have this probability, in (0, 1]
+  std::span<const int32_t> forbidden = {};  // never chosen
 };
 
 class Ops {
@@ -194,6 +204,13 @@ class Ops {
   virtual void cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part,
                                     Tensor logits, const Tensor& targets, const Tensor& statistics,
                                     Tensor losses) = 0;
+
+  // tokens[r] = the token at which the probabilities that are left of logits[R, Vp], added up in
+  // order of ids, pass at[r] in [0, 1) of their sum; -1 where no token may be chosen, or a logit is
+  // not a number or infinite. Tokens of less than 2^-64 of the likeliest's probability have none.
+  virtual void choose_tokens(const TokenChoice& choice, const Tensor& logits,
+                             std::span<const double> at, std::span<int32_t> tokens) = 0;
+  virtual size_t choose_workspace(int64_t rows, int64_t vocabulary) const = 0;
 
   // ---- sums and the optimizer
   virtual void sum(const Tensor& x, Tensor total, bool accumulate) = 0;  // f32 -> f64 [1]

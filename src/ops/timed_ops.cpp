@@ -225,6 +225,16 @@ void TimedOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart
   ops_.cross_entropy_joined(ce, part, logits, targets, statistics, losses);
 }
 
+void TimedOps::choose_tokens(const TokenChoice& choice, const Tensor& logits,
+                             std::span<const double> at, std::span<int32_t> tokens) {
+  const Clock clock(*this, "choose_tokens");
+  ops_.choose_tokens(choice, logits, at, tokens);
+}
+
+size_t TimedOps::choose_workspace(int64_t rows, int64_t vocabulary) const {
+  return ops_.choose_workspace(rows, vocabulary);
+}
+
 void TimedOps::sum(const Tensor& x, Tensor total, bool accumulate) {
   const Clock clock(*this, "sum");
   ops_.sum(x, total, accumulate);

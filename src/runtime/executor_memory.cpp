@@ -53,11 +53,12 @@ std::vector<BlockDescription> Executor::describe(const Ops& ops, const Model& mo
   std::vector<BlockDescription> blocks = model.describe(ops, setup.shape, setup.compute);
   if (setup.sequences > 0)
     for (BlockDescription& block : blocks)
-      block.workspace =
-          std::max(block.workspace,
-                   ops.attention_cached_workspace({1, setup.shape.tokens, model.config.heads,
-                                                   model.config.kv_heads, model.config.head_dim, 0},
-                                                  setup.positions));
+      block.workspace = std::max(
+          {block.workspace,
+           ops.attention_cached_workspace({1, setup.shape.tokens, model.config.heads,
+                                           model.config.kv_heads, model.config.head_dim, 0},
+                                          setup.positions),
+           ops.choose_workspace(setup.sequences, model.config.vocabulary)});
   return blocks;
 }
 

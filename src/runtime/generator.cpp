@@ -1,7 +1,6 @@
 #include "runtime/generator.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace rankine {
@@ -43,21 +42,19 @@ void download_floats(Ops& ops, const Tensor& from, std::vector<std::byte>& raw,
 
 Generator::Generator(Engine& engine, const SamplerOptions& options, std::vector<int32_t> end_tokens)
     : engine_(engine),
-      sampler_(options),
+      options_(options),
       end_tokens_(std::move(end_tokens)),
-      held_(static_cast<size_t>(engine.setup().sequences)),
-      logits_(held_.size() * static_cast<size_t>(engine.config().vocabulary)) {}
-
-std::span<float> Generator::logits_of(size_t row) {
-  const auto width = static_cast<size_t>(engine_.config().vocabulary);
-  return std::span(logits_).subspan(row * width, width);
-}
+      held_(static_cast<size_t>(engine.setup().sequences)) {}
 
 std::span<const float> Generator::append(std::span<const int32_t> ids) {
-  return read(0, ids);
+  logits_.resize(static_cast<size_t>(engine_.config().vocabulary));
+  download_floats(engine_.executor().ops(),
+                  read(0, ids).range(0, static_cast<int64_t>(logits_.size())), raw_, logits_);
+  return logits_;
 }
 
-std::span<const float> Generator::read(int64_t slot, std::span<const int32_t> ids) {
+// The logits [1, Vp] behind the last of `ids`.
+Tensor Generator::read(int64_t slot, std::span<const int32_t> ids) {
   std::vector<int32_t>& held = held_[static_cast<size_t>(slot)];
   Tensor row;
   while (!ids.empty()) {
@@ -68,13 +65,11 @@ std::span<const float> Generator::read(int64_t slot, std::span<const int32_t> id
     held.insert(held.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
     ids = ids.subspan(n);
   }
-  download_floats(engine_.executor().ops(), row.range(0, engine_.config().vocabulary), raw_,
-                  logits_of(0));
-  return logits_of(0);
+  return row;
 }
 
 // One more token of every text, together: the weights are read once.
-void Generator::decode(std::span<const Text> texts) {
+void Generator::decode(std::span<Text> texts) {
   std::vector<CachedSequence> sequences;
   std::vector<int32_t> ids;
   for (const Text& text : texts) {
@@ -84,19 +79,28 @@ void Generator::decode(std::span<const Text> texts) {
     held.push_back(text.last);
   }
   const auto count = static_cast<int64_t>(texts.size());
-  const Tensor rows = engine_.executor().logits(ids, {count, 1}, sequences, count);
-  for (int64_t r = 0; r < count; ++r)
-    download_floats(engine_.executor().ops(), rows.rows(r, 1).range(0, engine_.config().vocabulary),
-                    raw_, logits_of(static_cast<size_t>(r)));
+  choose(engine_.executor().logits(ids, {count, 1}, sequences, count), texts);
 }
 
-// Chooses the text's next token; false when the text ends there.
-bool Generator::go_on(Text& text, uint64_t sample, std::span<float> logits, const Emit& emit,
-                      TextEnd& end) {
-  for (const int32_t id : forbidden_)
-    logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
-  const size_t position = held_[static_cast<size_t>(text.slot)].size();
-  text.last = sampler_.choose(logits, position, sample);
+// Sets the last token of each text from its row of the logits.
+void Generator::choose(const Tensor& logits, std::span<Text> texts) {
+  std::vector<double> places;
+  std::vector<int32_t> tokens(texts.size());
+  for (const Text& text : texts)
+    places.push_back(
+        sampling_place(options_, held_[static_cast<size_t>(text.slot)].size(), text.sample));
+  engine_.executor().ops().choose_tokens(
+      token_choice(options_, engine_.config().vocabulary, forbidden_), logits, places, tokens);
+  for (size_t t = 0; t < texts.size(); ++t) {
+    require(tokens[t] >= 0, ErrorKind::data,
+            "the model's logits are not finite numbers: its weights are damaged, or too large for "
+            "--precision");
+    texts[t].last = tokens[t];
+  }
+}
+
+// Emits the text's last token; false when the text ends there.
+bool Generator::go_on(Text& text, const Emit& emit, TextEnd& end) {
   end = TextEnd::end_token;
   if (std::ranges::find(end_tokens_, text.last) != end_tokens_.end()) return false;
   end = TextEnd::stopped;
@@ -107,9 +111,8 @@ bool Generator::go_on(Text& text, uint64_t sample, std::span<float> logits, cons
 
 bool Generator::start(const TextRequest& request, Text& text, const Emit& emit, TextEnd& end) {
   const size_t known = held_[static_cast<size_t>(text.slot)].size();
-  read(text.slot, std::span(request.prompt).subspan(known));
-  text.left = request.most;
-  return go_on(text, request.sample, logits_of(0), emit, end);
+  choose(read(text.slot, std::span(request.prompt).subspan(known)), std::span(&text, 1));
+  return go_on(text, emit, end);
 }
 
 void Generator::check(const TextRequest& request) const {
@@ -128,7 +131,7 @@ void Generator::run(std::span<const TextRequest> requests, const Emit& emit, con
   for (size_t next = 0; next < requests.size() || !running.empty();) {
     TextEnd end = TextEnd::length;
     if (next < requests.size() && !free_slots.empty()) {
-      Text text{next, free_slots.back(), 0, 0};
+      Text text{next, free_slots.back(), requests[next].most, requests[next].sample, 0};
       held_[static_cast<size_t>(text.slot)].clear();
       if (start(requests[next], text, emit, end)) {
         running.push_back(text);
@@ -141,9 +144,8 @@ void Generator::run(std::span<const TextRequest> requests, const Emit& emit, con
     }
     decode(running);
     std::vector<Text> still;
-    for (size_t r = 0; r < running.size(); ++r) {
-      Text& text = running[r];
-      if (go_on(text, requests[text.request].sample, logits_of(r), emit, end)) {
+    for (Text& text : running) {
+      if (go_on(text, emit, end)) {
         still.push_back(text);
         continue;
       }
@@ -160,12 +162,12 @@ TextEnd Generator::run_on(const TextRequest& request, const Emit& emit) {
   const auto [known, end_of_known] = std::ranges::mismatch(held, request.prompt);
   // The last token is read again: its logits are wanted.
   held.resize(std::min(static_cast<size_t>(known - held.begin()), request.prompt.size() - 1));
-  Text text{0, 0, 0, 0};
+  Text text{0, 0, request.most, request.sample, 0};
   TextEnd end = TextEnd::length;
   bool more = start(request, text, emit, end);
   while (more) {
     decode(std::span(&text, 1));
-    more = go_on(text, request.sample, logits_of(0), emit, end);
+    more = go_on(text, emit, end);
   }
   return end;
 }

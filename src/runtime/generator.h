@@ -43,20 +43,21 @@ class Generator {
   struct Text {
     size_t request;
     int64_t slot, left;
+    uint64_t sample;
     int32_t last;
   };
-  std::span<const float> read(int64_t slot, std::span<const int32_t> ids);
+  Tensor read(int64_t slot, std::span<const int32_t> ids);
   void check(const TextRequest& request) const;
   bool start(const TextRequest& request, Text& text, const Emit& emit, TextEnd& end);
-  bool go_on(Text& text, uint64_t sample, std::span<float> logits, const Emit& emit, TextEnd& end);
-  void decode(std::span<const Text> texts);
-  std::span<float> logits_of(size_t row);
+  bool go_on(Text& text, const Emit& emit, TextEnd& end);
+  void decode(std::span<Text> texts);
+  void choose(const Tensor& logits, std::span<Text> texts);
 
   Engine& engine_;
-  Sampler sampler_;
+  SamplerOptions options_;
   std::vector<int32_t> end_tokens_, forbidden_;
   std::vector<std::vector<int32_t>> held_;  // by slot: the tokens in its caches
-  std::vector<float> logits_;               // of the rows last computed
+  std::vector<float> logits_;               // of the token last appended
   std::vector<std::byte> raw_;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/options.h"
+#include "ops/ops.h"
 
 namespace rankine {
 
@@ -15,22 +15,11 @@ struct SamplerOptions {
 };
 void declare_options(OptionTable& table, SamplerOptions& options);
 
-// Chooses the next token from logits: temperature, then top-k, then top-p; the random number is a
-// function of (seed, position, sample), so that the same prompt and seed give the same text.
-class Sampler {
- public:
-  explicit Sampler(const SamplerOptions& options) : options_(options) {}
-  int32_t choose(std::span<const float> logits, uint64_t position, uint64_t sample = 0);
+TokenChoice token_choice(const SamplerOptions& options, int64_t vocabulary,
+                         std::span<const int32_t> forbidden = {});
 
- private:
-  struct Candidate {
-    float logit;
-    int32_t id;
-  };
-  void sort_more(size_t sorted, size_t wanted);
-
-  SamplerOptions options_;
-  std::vector<Candidate> candidates_;
-};
+// The place in [0, 1) at which the token of this position is drawn: a function of (seed, position,
+// sample), so that the same prompt and seed give the same text.
+double sampling_place(const SamplerOptions& options, uint64_t position, uint64_t sample = 0);
 
 }  // namespace rankine

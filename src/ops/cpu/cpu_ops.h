@@ -77,6 +77,9 @@ class CpuOps : public Ops {
   void cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part, Tensor logits,
                             const Tensor& targets, const Tensor& statistics,
                             Tensor losses) override;
+  void choose_tokens(const TokenChoice& choice, const Tensor& logits, std::span<const double> at,
+                     std::span<int32_t> tokens) override;
+  size_t choose_workspace(int64_t rows, int64_t vocabulary) const override;
 
   void sum(const Tensor& x, Tensor total, bool accumulate) override;
   void sum_squares(const Tensor& x, Tensor exact) override;

@@ -271,6 +271,41 @@ void CpuOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& 
   kernels_.cross_entropies.joined[storage_of(logits.dtype)](call);
 }
 
+void CpuOps::choose_tokens(const TokenChoice& choice, const Tensor& logits,
+                           std::span<const double> at, std::span<int32_t> tokens) {
+  prepare();
+  const int64_t rows = rows_of(logits), vocabulary = choice.vocabulary;
+  expect(0 < vocabulary && vocabulary <= width_of(logits), "logits of the whole vocabulary");
+  expect(static_cast<int64_t>(at.size()) == rows && at.size() == tokens.size(),
+         "a place and a token for each row");
+  expect(choice.temperature >= 0 && choice.top_k >= 0 && choice.top_p > 0,
+         "a temperature and top-k of at least 0, a top-p above it");
+  for (const int32_t id : choice.forbidden)
+    expect(0 <= id && id < vocabulary, "forbidden tokens of the vocabulary");
+  kernels_.choices.choose[storage_of(logits.dtype)](
+      {.rows = rows,
+       .vocabulary = vocabulary,
+       .row_stride = width_of(logits),
+       .logits = logits.data,
+       .forbidden = choice.forbidden.data(),
+       .forbidden_count = static_cast<int64_t>(choice.forbidden.size()),
+       .temperature = choice.temperature,
+       .top_k = choice.top_k,
+       .top_p = choice.top_p,
+       .at = at.data(),
+       .tokens = tokens.data(),
+       .workspace = workspace(choose_workspace(rows, vocabulary)),
+       .threads = threads_});
+}
+
+size_t CpuOps::choose_workspace(int64_t rows, int64_t vocabulary) const {
+  ChooseCall call{};
+  call.rows = rows;
+  call.vocabulary = vocabulary;
+  call.threads = threads_;
+  return kernels_.choices.workspace(call);
+}
+
 void CpuOps::sum(const Tensor& x, Tensor total, bool accumulate) {
   prepare();
   expect(x.dtype == DType::f32 && holds(total, DType::f64, 1), "an f64 sum of an f32 tensor");

@@ -16,6 +16,7 @@ RandomKernels random_kernels();
 RopeKernels rope_kernels();
 EmbedKernels embed_kernels();
 CrossEntropyKernels cross_entropy_kernels();
+ChooseKernels choose_kernels();
 SumKernels sum_kernels();
 OptimizerKernels optimizer_kernels();
 

@@ -16,6 +16,7 @@ KernelTable kernels() {
           .ropes = rope_kernels(),
           .embeds = embed_kernels(),
           .cross_entropies = cross_entropy_kernels(),
+          .choices = choose_kernels(),
           .sums = sum_kernels(),
           .optimizers = optimizer_kernels()};
 }

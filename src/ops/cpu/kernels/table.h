@@ -188,6 +188,24 @@ struct CrossEntropyKernels {  // cross_entropy.cpp
   void (*joined[3])(const CrossEntropyPartCall& call);
 };
 
+struct ChooseCall {
+  int64_t rows, vocabulary, row_stride;
+  const void* logits;
+  const int32_t* forbidden;
+  int64_t forbidden_count;
+  double temperature;  // 0: the likeliest
+  int64_t top_k;       // 0: all
+  double top_p;
+  const double* at;
+  int32_t* tokens;  // -1: none can be chosen
+  void* workspace;
+  int threads;
+};
+struct ChooseKernels {  // choose.cpp
+  void (*choose[3])(const ChooseCall& call);
+  size_t (*workspace)(const ChooseCall& call);  // reads sizes and threads
+};
+
 struct SumKernels {  // sums.cpp
   void (*sum)(const float* x, int64_t count, double* total, bool accumulate, void* workspace,
               int threads);
@@ -244,6 +262,7 @@ struct KernelTable {
   RopeKernels ropes;
   EmbedKernels embeds;
   CrossEntropyKernels cross_entropies;
+  ChooseKernels choices;
   SumKernels sums;
   OptimizerKernels optimizers;
 };
