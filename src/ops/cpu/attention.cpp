@@ -100,6 +100,7 @@ void CpuOps::attention_cached(const AttentionShape& shape, const Tensor& qkv, in
   call.v_cache = v_cache.data;
   call.out = out.data;
   call.workspace = workspace(kernels_.attention.cached_workspace(call));
+  if (shape.tokens == 1) call.team = team();
   kernels_.attention.attention_cached[storage_of(qkv.dtype)](call);
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/matmul.h"
+#include "ops/cpu/team.h"
 
 namespace rankine {
 namespace {
@@ -99,6 +100,11 @@ void CpuOps::prepare() const {
   if ((_mm_getcsr() & flush_denormals) == flush_denormals) return;
 #pragma omp parallel num_threads(threads_)
   _mm_setcsr(_mm_getcsr() | flush_denormals);
+}
+
+TeamCall CpuOps::team() {
+  if (team_ == nullptr) team_ = std::make_unique<Team>(threads_);
+  return team_->call();
 }
 
 void CpuOps::upload(const void* host, Tensor to) {

@@ -11,6 +11,7 @@
 namespace rankine {
 
 class Matmul;
+class Team;
 
 class CpuOps : public Ops {
  public:
@@ -96,11 +97,15 @@ class CpuOps : public Ops {
   // The workspace, 64-aligned; Error{internal} when it has fewer bytes.
   void* workspace(size_t bytes) const;
 
+  // The threads of decoding, started by its first operation.
+  TeamCall team();
+
   int threads_;
   std::string name_;
   KernelTable kernels_;
   Tensor workspace_;
   std::unique_ptr<Matmul> matmul_;
+  std::unique_ptr<Team> team_;
 };
 
 // Index into a kernel's entries; Error{internal} for other types than f32, bf16 and f16.

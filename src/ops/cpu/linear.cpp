@@ -39,7 +39,7 @@ void CpuOps::linear_few(const Tensor& x, const Tensor& w, const Tensor& bias, Te
   const LinearSizes sizes = sizes_of(x, y, w, w.dtype);
   expect_bias(bias, w);
   kernels_.few_rows.linear[storage_of(w.dtype)](
-      {sizes.rows, sizes.inputs, sizes.outputs, x.data, w.data, bias.data, y.data, threads_});
+      {sizes.rows, sizes.inputs, sizes.outputs, x.data, w.data, bias.data, y.data, team()});
 }
 
 void CpuOps::linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) {

@@ -76,13 +76,11 @@ void activate_grad(const ActivationCall& call) {
 template <class Body>
 void for_gated_blocks(const ActivationCall& call, const Body& body) {
   const int64_t pieces = blocks_of(call.width, block_elements), tasks = call.rows * pieces;
-#pragma omp parallel for schedule(static) \
-    num_threads(call.threads) if (call.rows * call.width > block_elements)
-  for (int64_t t = 0; t < tasks; ++t) {
+  for_each(tasks, threads_for(call.rows * call.width, call.threads), [&, pieces](int64_t t) {
     const int64_t row = t / pieces, first = t % pieces * block_elements;
     body(2 * row * call.width + first, row * call.width + first,
          smaller(block_elements, call.width - first));
-  }
+  });
 }
 
 template <class S>

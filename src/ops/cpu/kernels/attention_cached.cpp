@@ -1,6 +1,7 @@
 #include <omp.h>
 
 #include "ops/cpu/kernels/attention_parts.h"
+#include "ops/cpu/kernels/on_team.h"
 #include "ops/cpu/kernels/vectors.h"
 
 namespace rankine::RANKINE_ISA {
@@ -24,7 +25,8 @@ class Decoder {
         dim_(call.head_dim),
         scores_(scratch),
         queries_(scores_ + call.positions),
-        sums_(queries_ + call.head_dim) {}
+        sums_(queries_ + call.head_dim),
+        v_minus_k_(static_cast<const S*>(call.v_cache) - static_cast<const S*>(call.k_cache)) {}
 
   void run(int64_t row, int64_t kv_head) {
     const int64_t dim = dim_, last = call_.past + row;
@@ -96,9 +98,12 @@ class Decoder {
   void weigh(const S* values, int64_t first, int64_t last) {
     if constexpr (Dim > 0) {
       Floats sums[vectors] = {};
-      for (int64_t j = first; j <= last; ++j)
+      const S* next_keys = values - v_minus_k_ + call_.positions * Dim;
+      for (int64_t j = first; j <= last; ++j) {
+        prefetch_row<false>(next_keys + j * Dim, Dim);
         for (int v = 0; v < vectors; ++v)
           sums[v] += scores_[j] * load(values + j * Dim + v * lanes);
+      }
       for (int v = 0; v < vectors; ++v) store(sums_ + v * lanes, sums[v]);
     } else {
       for (int64_t d = 0; d < dim_; ++d) sums_[d] = 0;
@@ -115,6 +120,7 @@ class Decoder {
   const CachedAttentionCall& call_;
   int64_t group_, dim_;
   float *scores_, *queries_, *sums_;
+  ptrdiff_t v_minus_k_;
 };
 
 // Copies k and v of the new rows behind the `past` ones.
@@ -131,27 +137,38 @@ void store_rows(const CachedAttentionCall& call, int64_t head) {
 }
 
 template <class S, int64_t Dim>
+Decoder<S, Dim> decoder_of(const CachedAttentionCall& call, int thread) {
+  return {call, static_cast<float*>(call.workspace) + thread * scratch_floats(call)};
+}
+
+template <class S, int64_t Dim>
+void attend_one(const CachedAttentionCall& call) {
+  on_team(call.team, true, [&](TeamPart part) {
+    const auto head_at = [&](double share) {
+      return static_cast<int64_t>(static_cast<double>(call.kv_heads) * share + 0.5);
+    };
+    Decoder<S, Dim> decoder = decoder_of<S, Dim>(call, part.thread);
+    for (int64_t head = head_at(part.from); head < head_at(part.to); ++head) {
+      store_rows<S>(call, head);
+      decoder.run(0, head);
+    }
+  });
+}
+
+template <class S, int64_t Dim>
 void attend(const CachedAttentionCall& call) {
+  if (call.tokens == 1) return attend_one<S, Dim>(call);
   const int64_t blocks = (call.tokens + row_block - 1) / row_block;
 #pragma omp parallel num_threads(call.threads)
   {
-    Decoder<S, Dim> decoder(
-        call, static_cast<float*>(call.workspace) + omp_get_thread_num() * scratch_floats(call));
-    if (call.tokens == 1) {
-#pragma omp for schedule(static)
-      for (int64_t head = 0; head < call.kv_heads; ++head) {
-        store_rows<S>(call, head);
-        decoder.run(0, head);
-      }
-    } else {
+    Decoder<S, Dim> decoder = decoder_of<S, Dim>(call, omp_get_thread_num());
 #pragma omp for schedule(static)  // and waits: rows of several tasks read a head's keys
-      for (int64_t head = 0; head < call.kv_heads; ++head) store_rows<S>(call, head);
+    for (int64_t head = 0; head < call.kv_heads; ++head) store_rows<S>(call, head);
 #pragma omp for schedule(dynamic, 1)
-      for (int64_t task = 0; task < blocks * call.kv_heads; ++task) {
-        const int64_t begin = task / call.kv_heads * row_block;
-        const int64_t end = smaller_of(begin + row_block, call.tokens);
-        for (int64_t row = begin; row < end; ++row) decoder.run(row, task % call.kv_heads);
-      }
+    for (int64_t task = 0; task < blocks * call.kv_heads; ++task) {
+      const int64_t begin = task / call.kv_heads * row_block;
+      const int64_t end = smaller_of(begin + row_block, call.tokens);
+      for (int64_t row = begin; row < end; ++row) decoder.run(row, task % call.kv_heads);
     }
   }
 }

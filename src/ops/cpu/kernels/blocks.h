@@ -14,22 +14,42 @@ static inline int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+// One function wherever it is called from, which gives the same bits alone and beside others.
+template <class Body>
+[[gnu::noinline]] static void call_once(const Body& body, int64_t i) {
+  body(i);
+}
+
+// body(i) for each i below `count`, in parallel. A region of a single thread would cost as much as
+// small work itself, about two microseconds.
+template <class Body>
+static inline void for_each(int64_t count, int threads, const Body& body) {
+  if (threads <= 1 || count <= 1) {
+    for (int64_t i = 0; i < count; ++i) call_once(body, i);
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t i = 0; i < count; ++i) call_once(body, i);
+}
+
 // body(first, count) for each block of block_elements, in parallel.
 template <class Body>
 static inline void for_blocks(int64_t count, int threads, const Body& body) {
-  const int64_t blocks = blocks_of(count, block_elements);
-#pragma omp parallel for schedule(static) num_threads(threads) if (blocks > 1)
-  for (int64_t b = 0; b < blocks; ++b) {
+  for_each(blocks_of(count, block_elements), threads, [&body, count](int64_t b) {
     const int64_t first = b * block_elements;
     body(first, smaller(block_elements, count - first));
-  }
+  });
+}
+
+// The threads that so many elements are worth.
+static inline int threads_for(int64_t elements, int threads) {
+  return elements > block_elements ? threads : 1;
 }
 
 // body(row) for each row, in parallel.
 template <class Body>
 static inline void for_rows(int64_t rows, int64_t width, int threads, const Body& body) {
-#pragma omp parallel for schedule(static) num_threads(threads) if (rows * width > block_elements)
-  for (int64_t r = 0; r < rows; ++r) body(r);
+  for_each(rows, threads_for(rows * width, threads), body);
 }
 
 // The number of row slabs of a column sum: enough for many threads, bounded partial sums.
@@ -43,11 +63,10 @@ static inline int64_t slab_count(int64_t rows, int64_t width) {
 template <class Body>
 static inline void for_slabs(int64_t rows, int64_t width, int threads, const Body& body) {
   const int64_t slabs = slab_count(rows, width);
-#pragma omp parallel for schedule(static) num_threads(threads) if (slabs > 1)
-  for (int64_t s = 0; s < slabs; ++s) {
+  for_each(slabs, threads, [&body, rows, slabs](int64_t s) {
     const int64_t first = rows * s / slabs;
     body(s, first, rows * (s + 1) / slabs - first);
-  }
+  });
 }
 
 // to[c] (+)= the sum over slabs, in order, of partial[slab * stride + c].

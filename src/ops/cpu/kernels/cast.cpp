@@ -1,3 +1,4 @@
+#include "ops/cpu/kernels/blocks.h"
 #include "ops/cpu/kernels/parts.h"
 #include "ops/cpu/kernels/scalar.h"
 
@@ -10,12 +11,11 @@ template <class From, class To>
 void cast(const void* from, void* to, int64_t count, int threads) {
   const From* source = static_cast<const From*>(from);
   To* target = static_cast<To*>(to);
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (int64_t start = 0; start < count; start += block) {
-    const int64_t end = start + block < count ? start + block : count;
+  for_each(blocks_of(count, block), threads, [=](int64_t b) {
+    const int64_t end = smaller(count, (b + 1) * block);
 #pragma omp simd
-    for (int64_t i = start; i < end; ++i) down(target[i], up(source[i]));
-  }
+    for (int64_t i = b * block; i < end; ++i) down(target[i], up(source[i]));
+  });
 }
 
 template <class From, class To>
@@ -23,13 +23,12 @@ void cast_rows(const CastRowsCall& call) {
   const From* from = static_cast<const From*>(call.from);
   To* to = static_cast<To*>(call.to);
   const int64_t rows = call.rows, width = call.width;
-#pragma omp parallel for schedule(static) num_threads(call.threads)
-  for (int64_t r = 0; r < rows; ++r) {
+  for_rows(rows, width, call.threads, [&, from, to, width](int64_t r) {
     const From* source = from + r * call.from_stride;
     To* target = to + r * call.to_stride;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) down(target[i], up(source[i]));
-  }
+  });
 }
 
 }  // namespace

@@ -263,15 +263,14 @@ template <class S>
 void choose(const ChooseCall& call) {
   const auto threads = static_cast<int>(smaller(call.rows, call.threads));
   const int64_t each = padded(call.vocabulary);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-  for (int64_t r = 0; r < call.rows; ++r) {
+  for_each(call.rows, threads, [&](int64_t r) {
     float* space =
         static_cast<float*>(call.workspace) + omp_get_thread_num() * scratch_floats(call);
     const Tokens tokens{space, space + each, reinterpret_cast<int32_t*>(space + 2 * each),
                         call.vocabulary};
     call.tokens[r] = choose_one(call, static_cast<const S*>(call.logits) + r * call.row_stride,
                                 tokens, space + 3 * each, call.at[r]);
-  }
+  });
 }
 
 }  // namespace

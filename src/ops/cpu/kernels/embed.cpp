@@ -59,9 +59,7 @@ void embed_grad(const EmbedGradCall& call) {
   // Two rows may name the same token, so threads own columns, not rows.
   constexpr int64_t line = 16;
   const int64_t lines = blocks_of(width, line), parts = smaller(call.threads, lines);
-#pragma omp parallel for schedule(static) \
-    num_threads(call.threads) if (call.rows * width > block_elements)
-  for (int64_t p = 0; p < parts; ++p) {
+  for_each(parts, threads_for(call.rows * width, call.threads), [&, dy, width](int64_t p) {
     const int64_t first = lines * p / parts * line;
     const int64_t count = smaller(lines * (p + 1) / parts * line, width) - first;
     for (int64_t r = 0; r < call.rows; ++r) {
@@ -73,7 +71,7 @@ void embed_grad(const EmbedGradCall& call) {
       const int64_t position = call.first_position + r % call.tokens;
       add_to(call.dposition_table + position * width + first, row, count);
     }
-  }
+  });
 }
 
 }  // namespace

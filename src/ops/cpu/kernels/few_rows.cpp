@@ -1,3 +1,4 @@
+#include "ops/cpu/kernels/on_team.h"
 #include "ops/cpu/kernels/parts.h"
 #include "ops/cpu/kernels/vectors.h"
 
@@ -138,16 +139,16 @@ void outputs(const FewRowsCall& call, int64_t begin, int64_t end) {
 template <class S>
 void linear(const FewRowsCall& call) {
   const int64_t blocks = (call.outputs + block - 1) / block;
-#pragma omp parallel for schedule(static, 1) num_threads(call.threads)
-  for (int t = 0; t < call.threads; ++t) {
-    const int64_t begin = blocks * t / call.threads * block;
-    int64_t end = blocks * (t + 1) / call.threads * block;
-    if (end > call.outputs) end = call.outputs;
+  const auto output_at = [&](double share) {
+    const auto output = static_cast<int64_t>(static_cast<double>(blocks) * share + 0.5) * block;
+    return output < call.outputs ? output : call.outputs;
+  };
+  on_team(call.team, false, [&](TeamPart part) {
     if (call.rows <= few_rows)
-      outputs<S, 4>(call, begin, end);
+      outputs<S, 4>(call, output_at(part.from), output_at(part.to));
     else
-      outputs<S, 2>(call, begin, end);
-  }
+      outputs<S, 2>(call, output_at(part.from), output_at(part.to));
+  });
 }
 
 }  // namespace

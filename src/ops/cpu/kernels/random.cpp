@@ -79,8 +79,7 @@ void fill_normal(const FillNormalCall& call) {
   const auto skipped = static_cast<int64_t>(call.first_index % 4);
   const uint64_t first_counter = call.first_index / 4;
   const int64_t total = call.count + skipped, runs = blocks_of(total, words_at_once);
-#pragma omp parallel for schedule(static) num_threads(call.threads) if (runs > 1)
-  for (int64_t run = 0; run < runs; ++run) {
+  for_each(runs, call.threads, [&](int64_t run) {
     alignas(64) uint32_t words[words_at_once];
     alignas(64) float values[words_at_once];
     philox_words<counters>({call.key_low, call.key_high},
@@ -89,7 +88,7 @@ void fill_normal(const FillNormalCall& call) {
     const int64_t first = run * words_at_once - skipped;
     const int64_t begin = first < 0 ? -first : 0, end = smaller(words_at_once, call.count - first);
     for (int64_t i = begin; i < end; ++i) call.x[first + i] = values[i];
-  }
+  });
 }
 
 }  // namespace

@@ -74,9 +74,9 @@ void sum_squares(const float* x, int64_t count, int64_t* exact, int threads) {
 void sum(const float* x, int64_t count, double* total, bool accumulate, void* space, int threads) {
   double* partial = static_cast<double*>(space);
   const int64_t blocks = blocks_of(count, sum_block);
-#pragma omp parallel for schedule(static) num_threads(threads) if (blocks > 1)
-  for (int64_t b = 0; b < blocks; ++b)
+  for_each(blocks, threads, [=](int64_t b) {
     partial[b] = block_sum<false>(x + b * sum_block, smaller(sum_block, count - b * sum_block));
+  });
   double joined = 0;
   for (int64_t b = 0; b < blocks; ++b) joined += partial[b];
   *total = accumulate ? *total + joined : joined;

@@ -23,11 +23,25 @@ struct CastKernels {  // cast.cpp
   void (*cast_rows[3][3])(const CastRowsCall& call);
 };
 
+// One thread's share of a work, from 0 to 1.
+struct TeamPart {
+  int thread;
+  double from, to;
+};
+// Threads to divide work among: run(team, even, body, context) calls body(context, part) once on
+// each; the shares are equal when `even`.
+struct TeamCall {
+  void* team;
+  void (*run)(void* team, bool even, void (*body)(const void* context, TeamPart part),
+              const void* context);
+  int threads;
+};
+
 struct FewRowsCall {
   int64_t rows, inputs, outputs;
   const void *x, *w, *bias;  // bias may be null
   void* y;
-  int threads;
+  TeamCall team;
 };
 struct FewRowsKernels {  // few_rows.cpp
   void (*linear[3])(const FewRowsCall& call);
@@ -241,6 +255,7 @@ struct CachedAttentionCall {
   void *k_cache, *v_cache, *out;
   void* workspace;
   int threads;
+  TeamCall team;  // for one token; several take OpenMP's threads
 };
 struct AttentionKernels {  // attention.cpp, attention_grad.cpp, attention_cached.cpp
   void (*attention[3])(const AttentionCall& call);
