@@ -46,12 +46,6 @@ struct BlockDescription {
   double recompute_flops = 0;  // of both, in recompute
 };
 
-// Keys and values of one layer for one sequence, [K, P, D] each; `past` tokens are in them.
-struct KvCache {
-  Tensor keys, values;
-  int64_t past = 0;
-};
-
 // One call's surroundings. Tensors may be larger than the call's shape; a prefix is used.
 struct BlockRun {
   Ops& ops;

@@ -124,12 +124,7 @@ void Layer::attend(const BlockRun& run, const Tensor& ready_qkv) const {
   const AttentionShape shape = masked_shape(run);
   const Tensor out = rows_of(run, run.saved[attended], query_width());
   if (run.caches.empty()) return run.ops.attention(shape, ready_qkv, out, lse_of(run));
-  const AttentionShape one = attention_shape({1, run.shape.tokens});
-  for (size_t s = 0; s < run.caches.size(); ++s) {
-    const KvCache& cache = run.caches[s];
-    run.ops.attention_cached(one, sequence_of(run, ready_qkv, s), cache.past, cache.keys,
-                             cache.values, sequence_of(run, out, s));
-  }
+  run.ops.attention_cached(attention_shape(run.shape), ready_qkv, run.caches, out);
 }
 
 // A product whose inputs are split over the ranks: the sum of own rows. One rank adds the bias.

@@ -36,6 +36,12 @@ struct AttentionShape {
   int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
+// What a layer keeps of one sequence's earlier tokens.
+struct KvCache {
+  int64_t past = 0;     // tokens it holds
+  Tensor keys, values;  // [K, P, D] of the compute dtype
+};
+
 struct RopeShape {
   int64_t tokens = 1;  // row r has position first_position + r % tokens
   int64_t first_position = 0;
@@ -167,10 +173,10 @@ class Ops {
   virtual void attention_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                               const Tensor& dout, const Tensor& lse, Tensor dqkv) = 0;
   virtual size_t attention_workspace(const AttentionShape& shape, DType dtype) const = 0;
-  // One sequence (batch 1) whose first `past` tokens are in the caches [K, P, D]: stores k and v of
-  // the shape.tokens new rows of qkv there, attends each new row over all keys up to itself.
-  virtual void attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
-                                Tensor k_cache, Tensor v_cache, Tensor out) = 0;
+  // B sequences, each with a cache of its earlier tokens: stores k and v of the shape.tokens new
+  // rows of qkv there, attends each new row over all keys up to itself.
+  virtual void attention_cached(const AttentionShape& shape, const Tensor& qkv,
+                                std::span<const KvCache> caches, Tensor out) = 0;
   virtual size_t attention_cached_workspace(const AttentionShape& shape,
                                             int64_t positions) const = 0;
 

@@ -183,10 +183,10 @@ size_t TimedOps::attention_workspace(const AttentionShape& shape, DType dtype) c
   return ops_.attention_workspace(shape, dtype);
 }
 
-void TimedOps::attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
-                                Tensor k_cache, Tensor v_cache, Tensor out) {
+void TimedOps::attention_cached(const AttentionShape& shape, const Tensor& qkv,
+                                std::span<const KvCache> caches, Tensor out) {
   const Clock clock(*this, "attention_cached");
-  ops_.attention_cached(shape, qkv, past, k_cache, v_cache, out);
+  ops_.attention_cached(shape, qkv, caches, out);
 }
 
 size_t TimedOps::attention_cached_workspace(const AttentionShape& shape, int64_t positions) const {

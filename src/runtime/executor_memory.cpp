@@ -277,7 +277,7 @@ void Executor::bind_inference(Arena& arena) {
     const Tensor keys = arena.take(name + "keys", setup_.compute, all),
                  values = arena.take(name + "values", setup_.compute, all);
     for (int64_t slot = 0; slot < setup_.sequences; ++slot)
-      caches_.push_back({keys.rows(slot, 1).as(one), values.rows(slot, 1).as(one), 0});
+      caches_.push_back({0, keys.rows(slot, 1).as(one), values.rows(slot, 1).as(one)});
   }
 }
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
 
@@ -81,27 +84,34 @@ size_t CpuOps::attention_workspace(const AttentionShape& shape, DType dtype) con
   return kernels_.attention.workspace[storage_of(dtype)](call_of(shape, threads_));
 }
 
-void CpuOps::attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
-                              Tensor k_cache, Tensor v_cache, Tensor out) {
+void CpuOps::attention_cached(const AttentionShape& shape, const Tensor& qkv,
+                              std::span<const KvCache> caches, Tensor out) {
   prepare();
-  expect(shape.batch == 1, "cached attention of one sequence");
-  expect(k_cache.shape.rank() == 3 && k_cache.shape == v_cache.shape &&
-             k_cache.shape[0] == shape.kv_heads && k_cache.shape[2] == shape.head_dim &&
-             k_cache.dtype == qkv.dtype && v_cache.dtype == qkv.dtype,
-         "caches [kv_heads, positions, head_dim] of the activations' type");
-  const int64_t positions = k_cache.shape[1];
-  expect(past >= 0 && past + shape.tokens <= positions, "new tokens within the cache");
+  expect(shape.batch == static_cast<int64_t>(caches.size()), "a cache for each sequence");
   expect_rows(qkv, shape.rows(), shape.qkv_width(), qkv.dtype);
   expect_rows(out, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
-  CachedAttentionCall call = cached_call_of(shape, positions, threads_);
-  call.past = past;
-  call.qkv = qkv.data;
-  call.k_cache = k_cache.data;
-  call.v_cache = v_cache.data;
-  call.out = out.data;
-  call.workspace = workspace(kernels_.attention.cached_workspace(call));
-  if (shape.tokens == 1) call.team = team();
-  kernels_.attention.attention_cached[storage_of(qkv.dtype)](call);
+  std::vector<CachedAttentionCall> calls;
+  size_t needed = 0;
+  for (const KvCache& cache : caches) {
+    expect(cache.keys.shape.rank() == 3 && cache.keys.shape == cache.values.shape &&
+               cache.keys.shape[0] == shape.kv_heads && cache.keys.shape[2] == shape.head_dim &&
+               cache.keys.dtype == qkv.dtype && cache.values.dtype == qkv.dtype,
+           "caches [kv_heads, positions, head_dim] of the activations' type");
+    const int64_t positions = cache.keys.shape[1];
+    expect(cache.past >= 0 && cache.past + shape.tokens <= positions,
+           "new tokens within the cache");
+    const auto sequence = static_cast<int64_t>(calls.size());
+    CachedAttentionCall& call = calls.emplace_back(cached_call_of(shape, positions, threads_));
+    call.past = cache.past;
+    call.qkv = qkv.rows(sequence * shape.tokens, shape.tokens).data;
+    call.k_cache = cache.keys.data;
+    call.v_cache = cache.values.data;
+    call.out = out.rows(sequence * shape.tokens, shape.tokens).data;
+    if (shape.tokens == 1) call.team = team();
+    needed = std::max(needed, kernels_.attention.cached_workspace(call));
+  }
+  for (CachedAttentionCall& call : calls) call.workspace = workspace(needed);
+  kernels_.attention.attention_cached[storage_of(qkv.dtype)](calls.data(), shape.batch);
 }
 
 size_t CpuOps::attention_cached_workspace(const AttentionShape& shape, int64_t positions) const {

@@ -63,8 +63,8 @@ class CpuOps : public Ops {
   void attention_grad(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                       const Tensor& dout, const Tensor& lse, Tensor dqkv) override;
   size_t attention_workspace(const AttentionShape& shape, DType dtype) const override;
-  void attention_cached(const AttentionShape& shape, const Tensor& qkv, int64_t past,
-                        Tensor k_cache, Tensor v_cache, Tensor out) override;
+  void attention_cached(const AttentionShape& shape, const Tensor& qkv,
+                        std::span<const KvCache> caches, Tensor out) override;
   size_t attention_cached_workspace(const AttentionShape& shape, int64_t positions) const override;
 
   void embed(const Embedding& e, const Tensor& token_table, const Tensor& position_table,

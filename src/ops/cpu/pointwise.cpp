@@ -295,7 +295,8 @@ void CpuOps::choose_tokens(const TokenChoice& choice, const Tensor& logits,
        .at = at.data(),
        .tokens = tokens.data(),
        .workspace = workspace(choose_workspace(rows, vocabulary)),
-       .threads = threads_});
+       .threads = threads_,
+       .team = team()});
 }
 
 size_t CpuOps::choose_workspace(int64_t rows, int64_t vocabulary) const {

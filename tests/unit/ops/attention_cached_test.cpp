@@ -1,3 +1,5 @@
+#include <array>
+
 #include "unit/ops/attention_reference.h"
 #include "unit/ops/support.h"
 
@@ -18,8 +20,8 @@ void run_in_steps(CpuOps& ops, const AttentionShape& s, const Tensor& qkv, const
   for (int64_t past = 0, step = 1; past < s.tokens; past += step, step = 2 * step + 1) {
     AttentionShape part = s;
     part.tokens = std::min(step, s.tokens - past);
-    ops.attention_cached(part, qkv.rows(past, part.tokens), past, k_cache, v_cache,
-                         out.rows(past, part.tokens));
+    const std::array cache{KvCache{past, k_cache, v_cache}};
+    ops.attention_cached(part, qkv.rows(past, part.tokens), cache, out.rows(past, part.tokens));
   }
 }
 
@@ -70,6 +72,42 @@ TEST_P(CachedAttentionTest, results_do_not_depend_on_the_number_of_threads) {
   }
 }
 
+// Sequences of different lengths get together what each gets alone.
+TEST_P(CachedAttentionTest, sequences_do_not_touch_each_other) {
+  const DType dtype = GetParam();
+  constexpr int64_t positions = 40;
+  for (const int64_t tokens : {1, 3})
+    for (const InstructionSet& set : instruction_sets()) {
+      const AttentionShape all{3, tokens, 6, 2, 64, 0}, one{1, tokens, 6, 2, 64, 0};
+      const Memory qkv = random_memory(dtype, {all.rows(), all.qkv_width()}, 24, 2.0f);
+      const Memory together(dtype, {all.rows(), all.heads * all.head_dim});
+      const Memory alone(dtype, {all.rows(), all.heads * all.head_dim});
+      Backend backend(2, set);
+      backend.reserve(backend.ops().attention_cached_workspace(all, positions));
+      std::vector<Memory> memory;
+      std::vector<KvCache> caches;
+      const auto fill = [&] {
+        caches.clear();
+        memory.clear();
+        for (const int64_t past : {0, 37, 12}) {
+          const Shape shape{one.kv_heads, positions, one.head_dim};
+          for (const uint64_t seed : {31, 32})
+            memory.push_back(random_memory(dtype, shape, seed + static_cast<uint64_t>(past), 2.0f));
+          caches.push_back({past, memory.end()[-2].tensor(), memory.end()[-1].tensor()});
+        }
+      };
+      fill();
+      backend.ops().attention_cached(all, qkv.tensor(), caches, together.tensor());
+      fill();
+      for (int64_t s = 0; s < 3; ++s)
+        backend.ops().attention_cached(one, qkv.tensor().rows(s * tokens, tokens),
+                                       std::span(caches).subspan(static_cast<size_t>(s), 1),
+                                       alone.tensor().rows(s * tokens, tokens));
+      EXPECT_TRUE(same_bytes(together.tensor(), alone.tensor())) << set.name << " " << tokens;
+      EXPECT_TRUE(backend.workspace_intact() && together.guard_intact());
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(types, CachedAttentionTest, testing::ValuesIn(storage_types),
                          [](const auto& tested) { return std::string(dtype_name(tested.param)); });
 
@@ -78,9 +116,8 @@ TEST(CachedAttention, tokens_beyond_the_cache_are_an_internal_error) {
   const AttentionShape s{1, 4, 1, 1, 8, 0};
   const Memory qkv(DType::f32, {4, 24}), cache(DType::f32, {1, 6, 8}), out(DType::f32, {4, 8});
   backend.reserve(backend.ops().attention_cached_workspace(s, 6));
-  EXPECT_THROW(backend.ops().attention_cached(s, qkv.tensor(), 3, cache.tensor(), cache.tensor(),
-                                              out.tensor()),
-               Error);
+  const std::array caches{KvCache{3, cache.tensor(), cache.tensor()}};
+  EXPECT_THROW(backend.ops().attention_cached(s, qkv.tensor(), caches, out.tensor()), Error);
 }
 
 }  // namespace

@@ -141,23 +141,24 @@ Decoder<S, Dim> decoder_of(const CachedAttentionCall& call, int thread) {
   return {call, static_cast<float*>(call.workspace) + thread * scratch_floats(call)};
 }
 
+// One token of each sequence.
 template <class S, int64_t Dim>
-void attend_one(const CachedAttentionCall& call) {
-  on_team(call.team, true, [&](TeamPart part) {
-    const auto head_at = [&](double share) {
-      return static_cast<int64_t>(static_cast<double>(call.kv_heads) * share + 0.5);
+void decode(const CachedAttentionCall* calls, int64_t count) {
+  const int64_t heads = calls->kv_heads, all = count * heads;
+  on_team(calls->team, true, [=](TeamPart part) {
+    const auto at = [all](double share) {
+      return static_cast<int64_t>(static_cast<double>(all) * share + 0.5);
     };
-    Decoder<S, Dim> decoder = decoder_of<S, Dim>(call, part.thread);
-    for (int64_t head = head_at(part.from); head < head_at(part.to); ++head) {
-      store_rows<S>(call, head);
-      decoder.run(0, head);
+    for (int64_t i = at(part.from); i < at(part.to); ++i) {
+      const CachedAttentionCall& call = calls[i / heads];
+      store_rows<S>(call, i % heads);
+      decoder_of<S, Dim>(call, part.thread).run(0, i % heads);
     }
   });
 }
 
 template <class S, int64_t Dim>
 void attend(const CachedAttentionCall& call) {
-  if (call.tokens == 1) return attend_one<S, Dim>(call);
   const int64_t blocks = (call.tokens + row_block - 1) / row_block;
 #pragma omp parallel num_threads(call.threads)
   {
@@ -179,15 +180,25 @@ size_t cached_workspace(const CachedAttentionCall& call) {
   return static_cast<size_t>(scratch_floats(call) * call.threads) * sizeof(float);
 }
 
-template <class S>
-void attention_cached(const CachedAttentionCall& call) {
-  if (call.head_dim == 64) return attend<S, 64>(call);
-  if (call.head_dim == 128) return attend<S, 128>(call);
-  attend<S, 0>(call);
+namespace {
+
+template <class S, int64_t Dim>
+void run(const CachedAttentionCall* calls, int64_t count) {
+  if (calls->tokens == 1) return decode<S, Dim>(calls, count);
+  for (int64_t i = 0; i < count; ++i) attend<S, Dim>(calls[i]);
 }
 
-template void attention_cached<float>(const CachedAttentionCall& call);
-template void attention_cached<Bf16>(const CachedAttentionCall& call);
-template void attention_cached<F16>(const CachedAttentionCall& call);
+}  // namespace
+
+template <class S>
+void attention_cached(const CachedAttentionCall* calls, int64_t count) {
+  if (calls->head_dim == 64) return run<S, 64>(calls, count);
+  if (calls->head_dim == 128) return run<S, 128>(calls, count);
+  run<S, 0>(calls, count);
+}
+
+template void attention_cached<float>(const CachedAttentionCall* calls, int64_t count);
+template void attention_cached<Bf16>(const CachedAttentionCall* calls, int64_t count);
+template void attention_cached<F16>(const CachedAttentionCall* calls, int64_t count);
 
 }  // namespace rankine::RANKINE_ISA

@@ -44,7 +44,7 @@ void attention_forward(const AttentionCall& call);
 template <class S>
 void attention_backward(const AttentionCall& call);
 template <class S>
-void attention_cached(const CachedAttentionCall& call);
+void attention_cached(const CachedAttentionCall* calls, int64_t count);
 size_t cached_workspace(const CachedAttentionCall& call);
 
 }  // namespace rankine::RANKINE_ISA

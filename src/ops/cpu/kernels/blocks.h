@@ -5,7 +5,9 @@
 // alone, so that no result depends on the number of threads.
 namespace rankine::RANKINE_ISA {
 
-constexpr int64_t block_elements = 4096;  // smaller work than this stays on one thread
+constexpr int64_t block_elements = 4096;
+// Work on fewer elements than these stays on one thread: a region of several takes about as long.
+constexpr int64_t few_elements = 32768;
 
 static inline int64_t blocks_of(int64_t count, int64_t block) {
   return (count + block - 1) / block;
@@ -32,18 +34,19 @@ static inline void for_each(int64_t count, int threads, const Body& body) {
   for (int64_t i = 0; i < count; ++i) call_once(body, i);
 }
 
+// The threads that so many elements are worth.
+static inline int threads_for(int64_t elements, int threads) {
+  return elements > few_elements ? threads : 1;
+}
+
 // body(first, count) for each block of block_elements, in parallel.
 template <class Body>
 static inline void for_blocks(int64_t count, int threads, const Body& body) {
-  for_each(blocks_of(count, block_elements), threads, [&body, count](int64_t b) {
-    const int64_t first = b * block_elements;
-    body(first, smaller(block_elements, count - first));
-  });
-}
-
-// The threads that so many elements are worth.
-static inline int threads_for(int64_t elements, int threads) {
-  return elements > block_elements ? threads : 1;
+  for_each(blocks_of(count, block_elements), threads_for(count, threads),
+           [&body, count](int64_t b) {
+             const int64_t first = b * block_elements;
+             body(first, smaller(block_elements, count - first));
+           });
 }
 
 // body(row) for each row, in parallel.

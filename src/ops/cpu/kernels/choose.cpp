@@ -1,6 +1,5 @@
-#include <omp.h>
-
 #include "ops/cpu/kernels/blocks.h"
+#include "ops/cpu/kernels/on_team.h"
 #include "ops/cpu/kernels/parts.h"
 #include "ops/cpu/kernels/vectors.h"
 
@@ -261,15 +260,23 @@ size_t workspace(const ChooseCall& call) {
 
 template <class S>
 void choose(const ChooseCall& call) {
-  const auto threads = static_cast<int>(smaller(call.rows, call.threads));
   const int64_t each = padded(call.vocabulary);
-  for_each(call.rows, threads, [&](int64_t r) {
-    float* space =
-        static_cast<float*>(call.workspace) + omp_get_thread_num() * scratch_floats(call);
+  const auto choose_row = [&](int64_t r, int64_t slot) {
+    float* space = static_cast<float*>(call.workspace) + slot * scratch_floats(call);
     const Tokens tokens{space, space + each, reinterpret_cast<int32_t*>(space + 2 * each),
                         call.vocabulary};
     call.tokens[r] = choose_one(call, static_cast<const S*>(call.logits) + r * call.row_stride,
                                 tokens, space + 3 * each, call.at[r]);
+  };
+  if (call.rows == 1) return choose_row(0, 0);
+  on_team(call.team, true, [&](TeamPart part) {
+    const auto row_at = [&](double share) {
+      return static_cast<int64_t>(static_cast<double>(call.rows) * share + 0.5);
+    };
+    const int64_t first = row_at(part.from), end = row_at(part.to);
+    // With fewer rows than threads, none has more than one.
+    for (int64_t r = first; r < end; ++r)
+      choose_row(r, call.rows < call.team.threads ? r : part.thread);
   });
 }
 

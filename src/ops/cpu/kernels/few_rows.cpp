@@ -75,10 +75,11 @@ template <class S, int R, int P>
   };
   int64_t i = 0;
   for (; i + 2 * n <= inputs; i += 2 * n) {
-    // Hardware follows streams too late that begin and end with a matrix of this size.
+    // Hardware follows streams too late that begin and end with a matrix of this size. From fewer
+    // places, more has to be on its way from each.
     for (int p = 0; p < P; ++p)
       for (size_t b = 0; b < 2 * n * sizeof(S); b += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(w + p * apart + inputs + i) + b);
+        __builtin_prefetch(reinterpret_cast<const char*>(w + p * apart + 4 / P * inputs + i) + b);
     step(chains[0], [i](const S* from) { return Step<S>::read(from + i); });
     step(chains[1], [i](const S* from) { return Step<S>::read(from + i + n); });
   }

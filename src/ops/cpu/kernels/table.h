@@ -214,6 +214,7 @@ struct ChooseCall {
   int32_t* tokens;  // -1: none can be chosen
   void* workspace;
   int threads;
+  TeamCall team;
 };
 struct ChooseKernels {  // choose.cpp
   void (*choose[3])(const ChooseCall& call);
@@ -260,7 +261,8 @@ struct CachedAttentionCall {
 struct AttentionKernels {  // attention.cpp, attention_grad.cpp, attention_cached.cpp
   void (*attention[3])(const AttentionCall& call);
   void (*attention_grad[3])(const AttentionCall& call);
-  void (*attention_cached[3])(const CachedAttentionCall& call);
+  // Sequences of one shape, with one workspace.
+  void (*attention_cached[3])(const CachedAttentionCall* calls, int64_t count);
   size_t (*workspace[3])(const AttentionCall& call);  // of both directions; reads sizes and threads
   size_t (*cached_workspace)(const CachedAttentionCall& call);
 };
