@@ -1,5 +1,6 @@
 #include "data/tokenizer/added_tokens.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -87,12 +88,14 @@ AddedTokens::Match AddedTokens::widen(Match match, std::string_view text, size_t
     const bool before_word = match.end < text.size() && is_word(first_char(text.substr(match.end)));
     if (after_word || before_word) return {};
   }
-  if (token.takes_left)
+  if (token.takes_left) {
     while (match.begin > done) {
       const TextChar c = last_char(text, match.begin);
       if (!is_space(c)) break;
       match.begin -= c.bytes;
     }
+    match.begin = std::max(match.begin, done);
+  }
   if (token.takes_right)
     while (match.end < text.size()) {
       const TextChar c = first_char(text.substr(match.end));

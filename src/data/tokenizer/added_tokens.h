@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,9 +46,9 @@ class AddedTokens {
       const Match whole = widen(match, text, done);
       if (whole.token == nullptr) continue;
       if (whole.begin > done) on_text(text.substr(done, whole.begin - done));
-      on_token(*whole.token);
+      // The next one may lie in the white space that this one takes; nothing of it may be left.
+      if (whole.begin < whole.end) on_token(*whole.token);
       done = whole.end;
-      at = std::max(at, done);
     }
     if (done < text.size()) on_text(text.substr(done));
   }

@@ -54,6 +54,11 @@ void Normalizer::add(const JsonPlace& place) {
   members.finish();
 }
 
+bool Normalizer::prepends() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.kind == Step::Kind::prepend; });
+}
+
 bool Normalizer::keeps_line_ends() const {
   return std::all_of(steps_.begin(), steps_.end(),
                      [](const Step& step) { return step.kind == Step::Kind::compose; });

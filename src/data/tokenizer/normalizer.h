@@ -16,6 +16,8 @@ class Normalizer {
 
   // Whether nothing ever changes.
   bool empty() const { return steps_.empty(); }
+  // Whether it puts something in front of text.
+  bool prepends() const;
   // Whether text on both sides of a line end is changed as if the other were not there.
   bool keeps_line_ends() const;
   // `text` itself or a view of one of the buffers.

@@ -29,7 +29,8 @@ size_t mark_bytes(const SplitStep& step, std::string_view text) {
     while (text.substr(from).starts_with(mark)) from += mark.size();
     return std::min(text.find(mark, from), text.size());
   }
-  if (step.kind == Kind::before_mark) return std::min(text.find(mark, 1), text.size());
+  if (step.kind == Kind::before_mark)
+    return std::min(text.find(mark, text.starts_with(mark) ? mark.size() : 1), text.size());
   const size_t found = text.find(mark);
   if (found == std::string_view::npos) return text.size();
   return found == 0 || step.kind == Kind::after_mark ? found + mark.size() : found;
@@ -55,6 +56,12 @@ std::string PreTokenizer::prefixed(const SplitStep& step, std::string_view piece
 bool PreTokenizer::adds_text() const {
   return std::any_of(steps_.begin(), steps_.end(),
                      [](const SplitStep& step) { return step.kind >= Kind::prefix_space; });
+}
+
+bool PreTokenizer::marks_first_piece() const {
+  return !steps_.empty() && std::any_of(steps_.begin() + 1, steps_.end(), [](const SplitStep& s) {
+    return s.kind == Kind::metaspace && s.prefix == Prefix::first;
+  });
 }
 
 bool PreTokenizer::cuts_before_lines() const {

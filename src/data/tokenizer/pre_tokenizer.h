@@ -35,6 +35,8 @@ class PreTokenizer {
 
   bool by_bytes() const { return by_bytes_; }  // ByteLevel is among them
   bool adds_text() const;                      // spaces or marks that were not there
+  // Whether a mark goes in front of the first of several pieces.
+  bool marks_first_piece() const;
   // Whether every word ends where a letter or digit is followed by a line end, and what stands
   // before and after has no influence on the words of the other side.
   bool cuts_before_lines() const;

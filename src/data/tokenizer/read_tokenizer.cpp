@@ -86,6 +86,10 @@ BpeTokenizer::BpeTokenizer(const JsonPlace& root, std::string_view text) : json_
   const JsonPlace model = members.at("model");
   root.need(pre_tokenizer_.by_bytes() == decoder_.by_bytes(),
             "pre_tokenizer and decoder must both be ByteLevel, or neither");
+  // Elsewhere a piece is the first when its text is, so that what Prepend adds makes two of them.
+  root.need(!(normalizer_.prepends() && pre_tokenizer_.marks_first_piece()),
+            "Prepend, and Metaspace with prepend_scheme 'first' behind another pre-tokenizer, are "
+            "not understood together");
   model_ = std::make_unique<BpeModel>(read_model(model, pre_tokenizer_.by_bytes()));
   for (const std::string& token : model_->tokens()) is_token_.push_back(!token.empty());
   const size_t model_tokens = is_token_.size();

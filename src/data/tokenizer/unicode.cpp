@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "data/tokenizer/unicode_versions.h"
 
 namespace rankine {
 namespace {
@@ -65,19 +66,24 @@ void append_composed(std::string_view valid, std::string& out) {
   out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(bytes));
 }
 
-// Composes the valid stretches of `run` one by one.
+// Composes one by one the stretches of `run` between what stays as it is.
 void append_run(std::string_view run, std::string& out) {
   size_t begin = 0;
   for (size_t at = 0; at < run.size();) {
     const TextChar c = first_char(run.substr(at));
-    if (!c.valid) {
+    if (!c.valid || composes_after_unicode_9(c.point)) {
       append_composed(run.substr(begin, at - begin), out);
-      out += run[at];
-      begin = at + 1;
+      out += run.substr(at, c.bytes);
+      begin = at + c.bytes;
     }
     at += c.bytes;
   }
   append_composed(run.substr(begin), out);
+}
+
+CharClass class_of(NewChar kind) {
+  if (kind == NewChar::letter) return CharClass::letter;
+  return kind == NewChar::number ? CharClass::number : CharClass::other;
 }
 
 }  // namespace
@@ -108,6 +114,8 @@ CharClass class_of(uint32_t point) {
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
       return CharClass::space;
+    case UTF8PROC_CATEGORY_CN:
+      return class_of(added_after_unicode_15(point));
     default:
       return point == 0x85 || (point >= 9 && point <= 13) ? CharClass::space : CharClass::other;
   }
@@ -125,6 +133,8 @@ bool is_word_char(uint32_t point) {
     case UTF8PROC_CATEGORY_SO:  // circled and squared letters are Other_Alphabetic
       return (point >= 0x24B6 && point <= 0x24E9) || (point >= 0x1F130 && point <= 0x1F149) ||
              (point >= 0x1F150 && point <= 0x1F169) || (point >= 0x1F170 && point <= 0x1F189);
+    case UTF8PROC_CATEGORY_CN:
+      return added_after_unicode_15(point) != NewChar::none;
     default:
       return point == 0x200C || point == 0x200D || class_of(point) == CharClass::letter;
   }

@@ -52,6 +52,19 @@ TEST(PreTokenizer, CutsAtStrings) {
             std::string::npos);
 }
 
+// Strings are looked for behind each other, not within each other.
+TEST(PreTokenizer, CutsAtStringsOfSeveralCharacters) {
+  const auto split = [](const std::string& behavior, std::string_view text) {
+    const std::string json =
+        R"({"type": "Split", "pattern": {"String": "  "}, "invert": false, "behavior": ")" +
+        behavior + "\"}";
+    return words_of(json.c_str(), text);
+  };
+  EXPECT_EQ(split("MergedWithNext", "a   b    c"), (Words{"a", "   b", "  ", "  c"}));
+  EXPECT_EQ(split("MergedWithPrevious", "a   b    c"), (Words{"a  ", " b  ", "  ", "c"}));
+  EXPECT_EQ(split("Isolated", "a   b"), (Words{"a", "  ", " b"}));
+}
+
 TEST(PreTokenizer, MarksSpaces) {
   const char* always = R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "always"})";
   const char* first =
@@ -96,6 +109,20 @@ TEST(AddedTokens, TakeTheLongestAndTheSpaceTheyAsk) {
   EXPECT_EQ(pieces(tokens, "a word, words wordword word"), "(a )[word](, words wordword )[word]");
   EXPECT_EQ(pieces(tokens, "<a"), "(<a)");
   EXPECT_EQ(pieces(tokens, ""), "");
+}
+
+// As the Hugging Face library: a token may lie in the space that the one before it takes, and one
+// that takes the space to its left has none of its own left then.
+TEST(AddedTokens, LieInTheSpaceThatOthersTake) {
+  std::vector<AddedToken> list(3);
+  list[0] = {.id = 0, .content = "<s>", .takes_right = true};
+  list[1] = {.id = 1, .content = "  "};
+  list[2] = {.id = 2, .content = "\n\n", .takes_left = true, .takes_right = true};
+  const AddedTokens tokens(list, {"<s>", "  ", "\n\n"});
+  EXPECT_EQ(pieces(tokens, "<s>  x"), "[<s>][  ](x)");
+  EXPECT_EQ(pieces(tokens, "<s>    x"), "[<s>][  ][  ](x)");
+  EXPECT_EQ(pieces(tokens, "<s>   x"), "[<s>][  ]( x)");
+  EXPECT_EQ(pieces(tokens, "a\n\n\n\nx"), "(a)[\n\n](x)");
 }
 
 std::string decoded(const char* json, const Words& tokens) {

@@ -85,6 +85,20 @@ TEST(Unicode, ComposesAndLeavesTheRestAlone) {
   EXPECT_EQ(compose("\u1112\u1161\u11ab a\u0323\u0302", buffer), "\ud55c \u1ead");
 }
 
+// As the Hugging Face library: classes by Unicode 16, compositions by Unicode 9.
+TEST(Unicode, NewerCharactersAreSplitButNotComposed) {
+  EXPECT_EQ(class_of(0x13D94), CharClass::letter);
+  EXPECT_EQ(class_of(0x2EBF0), CharClass::letter);
+  EXPECT_EQ(class_of(0x1CCF3), CharClass::number);
+  EXPECT_EQ(class_of(0x10D69), CharClass::other);
+  EXPECT_TRUE(is_word_char(0x10D69));
+  EXPECT_FALSE(is_word_char(0x143FB));
+  std::string buffer;
+  for (const std::string same : {"a\u1dfa\u0323", "\U00011935\U00011930", "\U00011382\U000113c9"})
+    EXPECT_EQ(compose(same, buffer), same);
+  EXPECT_EQ(compose("e\u0301\u1dfae\u0301", buffer), "\u00e9\u1dfa\u00e9");
+}
+
 TEST(ByteAlphabet, StandsForEveryByte) {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
