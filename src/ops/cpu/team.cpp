@@ -7,7 +7,7 @@
 namespace rankine {
 namespace {
 
-constexpr int polls = 1000, yields = 200;  // about 20 and 100 us
+constexpr int polls = 1000, yields = 1000;  // about 20 and 500 us
 constexpr int end_of_work = -1;
 
 // Returns when the value is no longer `old`, with the new one. Polls at first, then lets other
@@ -30,45 +30,54 @@ int wait_for_change(const std::atomic<int>& value, int old) {
 
 Team::Team(int threads) : slots_(static_cast<size_t>(threads)) {
   for (int t = 0; t <= threads; ++t) bounds_.push_back(static_cast<double>(t) / threads);
-  for (int t = 1; t < threads; ++t) threads_.emplace_back([this, t] { serve(t); });
+  for (size_t t = 1; t < slots_.size(); ++t) threads_.emplace_back([this, t] { serve(slots_[t]); });
 }
 
 Team::~Team() {
-  started_.store(end_of_work);
-  started_.notify_all();
+  for (Slot& slot : slots_) {
+    slot.started.store(end_of_work);
+    slot.started.notify_one();
+  }
 }
 
-void Team::do_share(int thread) {
+TeamPart Team::part_of(int thread, bool even) const {
   const auto t = static_cast<size_t>(thread);
   const auto count = static_cast<double>(slots_.size());
-  work_.body(work_.context, work_.even ? TeamPart{thread, thread / count, (thread + 1) / count}
-                                       : TeamPart{thread, bounds_[t], bounds_[t + 1]});
-  slots_[t].end = __rdtsc();
+  return even ? TeamPart{thread, thread / count, (thread + 1) / count}
+              : TeamPart{thread, bounds_[t], bounds_[t + 1]};
 }
 
-void Team::serve(int thread) {
-  std::atomic<int>& done = slots_[static_cast<size_t>(thread)].done;
+void Team::serve(Slot& slot) {
   for (int last = 0;;) {
-    last = wait_for_change(started_, last);
+    last = wait_for_change(slot.started, last);
     if (last == end_of_work) return;
-    do_share(thread);
-    done.store(last);
-    done.notify_one();
+    slot.body(slot.context, slot.part);
+    slot.end = __rdtsc();
+    slot.done.store(last);
+    slot.done.notify_one();
   }
 }
 
 void Team::run(void* team, bool even, void (*body)(const void* context, TeamPart part),
                const void* context) {
   Team& self = *static_cast<Team*>(team);
-  self.work_ = {body, context, even};
+  std::vector<Slot>& slots = self.slots_;
   const uint64_t begin = __rdtsc();
-  const int number = (self.started_.load(std::memory_order_relaxed) + 1) & 0x7fffffff;
-  self.started_.store(number);
-  self.started_.notify_all();
-  self.do_share(0);
-  for (size_t t = 1; t < self.slots_.size(); ++t)
-    for (int done = self.slots_[t].done.load(std::memory_order_acquire); done != number;)
-      done = wait_for_change(self.slots_[t].done, done);
+  for (size_t t = 1; t < slots.size(); ++t) {
+    Slot& slot = slots[t];
+    slot.body = body;
+    slot.context = context;
+    slot.part = self.part_of(static_cast<int>(t), even);
+    slot.started.store((slot.started.load(std::memory_order_relaxed) + 1) & 0x7fffffff);
+    slot.started.notify_one();
+  }
+  body(context, self.part_of(0, even));
+  slots[0].end = __rdtsc();
+  for (size_t t = 1; t < slots.size(); ++t) {
+    const int number = slots[t].started.load(std::memory_order_relaxed);
+    for (int done = slots[t].done.load(std::memory_order_acquire); done != number;)
+      done = wait_for_change(slots[t].done, done);
+  }
   if (!even) self.learn(begin);
 }
 
