@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "base/error.h"
@@ -70,7 +71,14 @@ TierWork TierFile::start(bool write, uint64_t offset, std::byte* memory, uint64_
          "offset, memory and size of a tier file's request are multiples of 4096");
   expect(offset <= this->bytes() && bytes <= this->bytes() - offset,
          "a request lies within its tier file");
-  return bytes == 0 ? TierWork() : TierWork(queue_->start({write, offset, memory, bytes}));
+  if (bytes == 0) return {};
+  // A write behind the new end would make a cut file as long as before, with zeros in between.
+  struct stat info {};
+  require(::fstat(claim_.descriptor(), &info) == 0 &&
+              static_cast<uint64_t>(info.st_size) >= this->bytes(),
+          ErrorKind::data, "cannot {} '{}' at offset {}: the file was cut by someone else",
+          write ? "write" : "read", path().string(), offset);
+  return TierWork(queue_->start({write, offset, memory, bytes}));
 }
 
 }  // namespace rankine

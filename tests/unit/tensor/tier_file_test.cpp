@@ -348,12 +348,15 @@ TEST(TierFile, AFileCutBySomeoneIsAnErrorWithItsPlace) {
     TierFile file({.folder = folder.path(), .name = own_name, .bytes = 4 * page, .engine = engine});
     std::filesystem::resize_file(file.path(), page);
     const Pages memory(4 * page);
-    TierWork work = file.start_read(0, memory.data(), 4 * page);
-    const Error error = error_of([&] { work.wait(); });
-    EXPECT_EQ(error.kind(), ErrorKind::data);
-    EXPECT_NE(std::string(error.what()).find(own_name + std::string("' at offset 4096: ")),
-              std::string::npos)
-        << error.what();
+    const std::string place =
+        fmt::format(" '{}' at offset 4096: the file was cut by someone else", file.path().string());
+    const Error read = error_of([&] { file.start_read(page, memory.data(), page).wait(); });
+    EXPECT_EQ(read.kind(), ErrorKind::data);
+    EXPECT_EQ(read.what(), "cannot read" + place);
+    // Written at its end, the file would be as long as before.
+    const Error written = error_of([&] { file.start_write(page, memory.data(), 3 * page).wait(); });
+    EXPECT_EQ(written.what(), "cannot write" + place);
+    EXPECT_EQ(std::filesystem::file_size(file.path()), page);
   }
 }
 
