@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "state/param_layout.h"
 #include "tensor/dtype.h"
 #include "tensor/memory_plan.h"
 #include "tensor/tier_file.h"
@@ -44,7 +45,7 @@ inline Tier tier_of(Offload offload) {
 // lies there, so that they are read and written directly and apart from each other.
 inline int64_t shard_unit(const OffloadSetup& offload, DType compute) {
   constexpr auto page = static_cast<int64_t>(TierFile::alignment);
-  int64_t unit = 64;
+  int64_t unit = ParamLayout::alignment;
   if (offload.optimizer == Offload::disk) unit = page / 4;
   if (offload.parameters == Offload::disk) unit = std::max(unit, page / dtype_bytes(compute));
   return unit;
