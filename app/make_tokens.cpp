@@ -27,10 +27,11 @@ TokenFileFacts make_tokens(const TokenizeJob& job, TokenFileWriter& writer, int6
     });
   }
   const double seconds = monotonic_seconds() - start;
-  log_line(log, "tokenized {} into {} tokens of {} documents in {}, {}/s", format_bytes(total),
-           format_count(static_cast<double>(facts.tokens)), facts.documents,
+  log_line(log, "tokenized {} into {} tokens of {} documents in {}, {}/s, {} thread{}",
+           format_bytes(total), format_count(static_cast<double>(facts.tokens)), facts.documents,
            format_seconds(seconds),
-           format_bytes(static_cast<uint64_t>(static_cast<double>(total) / seconds)));
+           format_bytes(static_cast<uint64_t>(static_cast<double>(total) / seconds)), workers,
+           workers == 1 ? "" : "s");
   return facts;
 }
 

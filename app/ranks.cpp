@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
@@ -30,6 +31,12 @@ std::vector<int> parse_numbers(const std::string& text) {
   return out;
 }
 
+std::vector<int> processors_of(const std::vector<std::vector<int>>& ranks) {
+  std::set<int> all;
+  for (const std::vector<int>& own : ranks) all.insert(own.begin(), own.end());
+  return {all.begin(), all.end()};
+}
+
 // Ranks of one host divide the processors they may use.
 Rank take_processors(World& world, int64_t asked) {
   std::vector<int> everyone(static_cast<size_t>(world.size()));
@@ -51,7 +58,8 @@ Rank take_processors(World& world, int64_t asked) {
   return {world, threads, static_cast<int>(local.size()),
           fmt::format("host {}, processor{} {}, {} thread{}", world.host(),
                       share.size() == 1 ? "" : "s", join_numbers(share), threads,
-                      threads == 1 ? "" : "s")};
+                      threads == 1 ? "" : "s"),
+          processors_of(local)};
 }
 
 std::unique_ptr<World> connect(const std::optional<Launched>& launched,
@@ -111,7 +119,8 @@ int on_ranks(const ParallelOptions& options, int64_t threads, const std::string&
   std::unique_ptr<World> world;
   try {
     world = connect(launched, options, mesh);
-    if (world->size() == 1) return body({*world, static_cast<int>(threads), 1, ""});
+    if (world->size() == 1)
+      return body({*world, static_cast<int>(threads), 1, "", allowed_processors()});
     return body(take_processors(*world, threads));
   } catch (const Error& e) {
     return report(world.get(), mesh, e);

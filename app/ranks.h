@@ -10,9 +10,10 @@ namespace rankine {
 // What one rank of a job works with.
 struct Rank {
   World& world;
-  int threads;          // to compute with
-  int local_ranks;      // of this host, itself among them
-  std::string machine;  // a line for people: "host a, processors 0-1, 2 threads"
+  int threads;                       // to compute with
+  int local_ranks;                   // of this host, itself among them
+  std::string machine;               // a line for people: "host a, processors 0-1, 2 threads"
+  std::vector<int> host_processors;  // those of all ranks of this host
 };
 
 // Runs `body` on every rank of the job: those that a launcher started, those that --ranks asks for,

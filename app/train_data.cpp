@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "comm/processors.h"
 #include "make_tokens.h"
 
 namespace rankine {
@@ -163,7 +164,12 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
     readable.back() = {{pending.back().file, DataFormat::tokens}};
   }
   if (!pending.empty())
-    on_first_of_host(rank, ranks, [&] { make_missing(pending, rank.threads, log); });
+    on_first_of_host(rank, ranks, [&] {
+      // The others wait meanwhile, so that their processors are free.
+      pin_to(rank.host_processors);
+      const int64_t all = static_cast<int64_t>(rank.threads) * rank.local_ranks;
+      make_missing(pending, std::min(all, std::ssize(rank.host_processors)), log);
+    });
 
   std::vector<Corpus> corpora;
   std::vector<SampleOrder> orders;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <thread>
 
 #include "support/compressed.h"
 #include "training_run.h"
@@ -37,6 +38,19 @@ class Tokens : public TrainingRun {
  private:
   fs::path cache_;
 };
+
+TEST_F(Tokens, AreMadeWithTheProcessorsOfAllRanks) {
+  use_cache("token-cache");
+  for (const std::string ranks : {"1", "2"}) {
+    const Finished done =
+        run(short_run("run" + ranks, {"--ranks", ranks, "--threads", "1", "--data-cache",
+                                      at("cache" + ranks), "--steps", "1"}));
+    ASSERT_EQ(done.code, 0) << done.err;
+    const bool both = ranks == "2" && std::thread::hardware_concurrency() > 1;
+    EXPECT_NE(done.err.find(both ? "/s, 2 threads\n" : "/s, 1 thread\n"), std::string::npos)
+        << done.err;
+  }
+}
 
 TEST_F(Tokens, ARunItsCheckpointsAndItsExportCarryTheTokenizer) {
   use_cache("token-cache");
