@@ -25,8 +25,7 @@ class Decoder {
         dim_(call.head_dim),
         scores_(scratch),
         queries_(scores_ + call.positions),
-        sums_(queries_ + call.head_dim),
-        v_minus_k_(static_cast<const S*>(call.v_cache) - static_cast<const S*>(call.k_cache)) {}
+        sums_(queries_ + call.head_dim) {}
 
   void run(int64_t row, int64_t kv_head) {
     const int64_t dim = dim_, last = call_.past + row;
@@ -39,7 +38,7 @@ class Decoder {
       const float scale = log2_e / __builtin_sqrtf(static_cast<float>(dim));
       for (int64_t d = 0; d < dim; ++d) queries_[d] = up(q[d]) * scale;
       const float inverse = 1.0f / softmax(keys, values, first, last);
-      weigh(values, first, last);
+      weigh(values, keys + call_.positions * dim, first, last);
       S* out = static_cast<S*>(call_.out) + (row * call_.heads + head) * dim;
       for (int64_t d = 0; d < dim; ++d) down(out[d], sums_[d] * inverse);
     }
@@ -95,10 +94,10 @@ class Decoder {
     }
   }
 
-  void weigh(const S* values, int64_t first, int64_t last) {
+  // sums_ = the values by their weights. The keys of the next head are on the way meanwhile.
+  void weigh(const S* values, [[maybe_unused]] const S* next_keys, int64_t first, int64_t last) {
     if constexpr (Dim > 0) {
       Floats sums[vectors] = {};
-      const S* next_keys = values - v_minus_k_ + call_.positions * Dim;
       for (int64_t j = first; j <= last; ++j) {
         prefetch_row<false>(next_keys + j * Dim, Dim);
         for (int v = 0; v < vectors; ++v)
@@ -120,7 +119,6 @@ class Decoder {
   const CachedAttentionCall& call_;
   int64_t group_, dim_;
   float *scores_, *queries_, *sums_;
-  ptrdiff_t v_minus_k_;
 };
 
 // Copies k and v of the new rows behind the `past` ones.
