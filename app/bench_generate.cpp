@@ -53,13 +53,13 @@ GenerateFigures measure_generating(const BenchOptions& o, const ModelConfig& con
   engine.allocate();
   engine.store().initialise(1);
   MemoryReading reading(ops->threads());
-  Generator generator(engine, {},
-                      {});  // as `rankine generate` chooses tokens unless told otherwise
+  Generator generator(engine, {}, {});  // draws tokens as `rankine generate` does by default
   GenerateFigures f;
   f.weight_bytes = weight_bytes(engine);
   const double cache_of_token = static_cast<double>(2 * config.layers * config.kv_width() *
                                                     dtype_bytes(dtype) * o.batch_size);
-  f.cache_bytes = cache_of_token * static_cast<double>(prompt_tokens + o.generate / 2);
+  f.cache_bytes =
+      cache_of_token * (static_cast<double>(prompt_tokens) + static_cast<double>(o.generate) / 2);
   std::vector<double> seconds, shares, rates;
   double begin = 0;
   int64_t token = 0;

@@ -16,8 +16,8 @@ namespace rankine {
 namespace {
 
 void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
-                   const TrainingData& data, const std::string& tokenizer, const Ops& ops,
-                   DType dtype) {
+                   const TrainingData& data, const std::string& tokenizer, const Ops& ops) {
+  const DType dtype = compute_dtype(o.run.precision, ops);
   log_line(log, "machine   {}", ops.description());
   log_line(log, "model     {}", model_line(config));
   log_line(log, "data      {} tokens in {} files, tokenizer {}",
@@ -135,10 +135,17 @@ void write_run_files(const TrainOptions& o, const RunState& state, const ExtraFi
   write_text_atomically(o.run.output / "config.toml", state.configuration);
 }
 
+// What a run works on.
+struct RunInputs {
+  const OptionTable& table;
+  const ModelSource& source;
+  const TextTokenizer* tokenizer;  // may be null
+  const TrainingData& data;
+  const Loader& loader;
+};
+
 // The run itself, once its plan is accepted and its data are there.
-int run_training(const TrainOptions& o, const OptionTable& table, const ModelSource& source,
-                 const TextTokenizer* tokenizer, const TrainingData& data, const Loader& loader,
-                 Engine& engine, Log& log) {
+int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log& log) {
   Communicator& ranks = *engine.mesh().world;
   Ops& ops = engine.executor().ops();
   const DType dtype = compute_dtype(o.run.precision, ops);
@@ -147,19 +154,19 @@ int run_training(const TrainOptions& o, const OptionTable& table, const ModelSou
   print_offload(log, o.parallel, engine);
   Trainer trainer(engine, {o.optimizer, o.run.steps, o.run.seed, dtype == DType::f16});
 
-  const RunState before = begin_run(o, source, engine, trainer, log);
+  const RunState before = begin_run(o, in.source, engine, trainer, log);
   RunState state = before;
   state.model = engine.config();
-  state.tokenizer = tokenizer != nullptr ? tokenizer->identity() : "";
-  state.data_identity = data.identity();
-  state.configuration = to_toml(table);
-  if (o.run.resume) check_resumed(before, state, table, log);
-  const ExtraFiles files = tokenizer != nullptr ? tokenizer->files() : ExtraFiles{};
+  state.tokenizer = in.tokenizer != nullptr ? in.tokenizer->identity() : "";
+  state.data_identity = in.data.identity();
+  state.configuration = to_toml(in.table);
+  if (o.run.resume) check_resumed(before, state, in.table, log);
+  const ExtraFiles files = in.tokenizer != nullptr ? in.tokenizer->files() : ExtraFiles{};
   if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
 
   const StopSignal stop;
-  TrainLoop loop({engine, trainer, loader, o.run, log, stop, peak, files}, state);
+  TrainLoop loop({engine, trainer, in.loader, o.run, log, stop, peak, files}, state);
   const int signal = loop.run();
   const auto newest = newest_complete_checkpoint(o.run.output);
   log_line(log, "{} at step {} of {}; newest checkpoint '{}'", signal != 0 ? "stopped" : "finished",
@@ -200,13 +207,13 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
   if (mesh.rank != 0) o.run.metrics.clear();
   const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
-  print_opening(log, o, config, data, tokenizer ? tokenizer->identity() : "", *ops, dtype);
+  print_opening(log, o, config, data, tokenizer ? tokenizer->identity() : "", *ops);
   print_ranks(log, o, layout, rank.world.description(), machines);
   log_line(
       log, "memory    {} planned{}\n{}",
       format_bytes(engine.plan().peak_bytes(Tier::device) + engine.plan().peak_bytes(Tier::host)),
       ranks.size() > 1 ? " for the first rank" : "", memory_table(engine.plan()));
-  return run_training(o, table, source, tokenizer ? &*tokenizer : nullptr, data, loader, engine,
+  return run_training(o, {table, source, tokenizer ? &*tokenizer : nullptr, data, loader}, engine,
                       log);
 }
 

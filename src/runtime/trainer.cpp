@@ -9,7 +9,7 @@ Trainer::Trainer(Engine& engine, Setup setup)
     : mesh_(engine.mesh()),
       executor_(engine.executor()),
       store_(engine.store()),
-      setup_(std::move(setup)),
+      setup_(setup),
       scale_(setup_.dynamic_loss_scale) {}
 
 void Trainer::restore(const State& state) {

@@ -36,12 +36,11 @@ Arena::Arena(const MemoryPlan& plan, Tier tier) : bytes_(plan.peak_bytes(tier)) 
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   require(mapped != MAP_FAILED, ErrorKind::resource, "cannot reserve {} of memory: {}",
           format_bytes(bytes_), std::strerror(errno));
-  const auto address = reinterpret_cast<uintptr_t>(mapped);
-  const uintptr_t aligned = (address + huge_page - 1) / huge_page * huge_page;
-  if (aligned > address) ::munmap(mapped, aligned - address);
-  memory_ = reinterpret_cast<std::byte*>(aligned);
-  const uintptr_t end = aligned + mapped_, mapped_end = address + mapped_ + huge_page;
-  if (mapped_end > end) ::munmap(reinterpret_cast<void*>(end), mapped_end - end);
+  const uint64_t behind = reinterpret_cast<uintptr_t>(mapped) % huge_page;
+  const uint64_t before = behind == 0 ? 0 : huge_page - behind, after = huge_page - before;
+  memory_ = static_cast<std::byte*>(mapped) + before;
+  if (before > 0) ::munmap(mapped, before);
+  ::munmap(memory_ + mapped_, after);
   // Huge pages only where they lie wholly inside, so that resident memory stays at the plan.
   if (bytes_ >= huge_page) ::madvise(memory_, bytes_ / huge_page * huge_page, MADV_HUGEPAGE);
 }

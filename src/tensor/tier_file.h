@@ -58,9 +58,9 @@ class TierFile final : public TierSpace {
 
 // The first multiple of TierFile::alignment at or behind `memory`.
 inline void* page_aligned(void* memory) {
-  const auto address = reinterpret_cast<uintptr_t>(memory);
   constexpr uintptr_t page = TierFile::alignment;
-  return reinterpret_cast<void*>((address + page - 1) / page * page);
+  const uintptr_t behind = reinterpret_cast<uintptr_t>(memory) % page;
+  return static_cast<std::byte*>(memory) + (behind == 0 ? 0 : page - behind);
 }
 
 }  // namespace rankine

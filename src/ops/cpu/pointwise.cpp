@@ -230,7 +230,7 @@ CrossEntropyPartCall call_of(const VocabularyPart& part, const Tensor& logits,
                              const Tensor& targets, const Tensor& statistics, int threads) {
   const int64_t rows = rows_of(logits), padded = width_of(logits);
   expect(0 <= part.columns && part.columns <= padded, "a vocabulary part within the logits' width");
-  expect(statistics.dtype == DType::f64 && statistics.elements() > 0 &&
+  expect(rows > 0 && statistics.dtype == DType::f64 && statistics.elements() > 0 &&
              statistics.elements() % (3 * rows) == 0,
          "statistics f64 [parts, rows, 3]");
   return {.logits = logits.data,
