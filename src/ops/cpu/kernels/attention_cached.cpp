@@ -144,10 +144,7 @@ template <class S, int64_t Dim>
 void decode(const CachedAttentionCall* calls, int64_t count) {
   const int64_t heads = calls->kv_heads, all = count * heads;
   on_team(calls->team, true, [=](TeamPart part) {
-    const auto at = [all](double share) {
-      return static_cast<int64_t>(static_cast<double>(all) * share + 0.5);
-    };
-    for (int64_t i = at(part.from); i < at(part.to); ++i) {
+    for (int64_t i = at_share(all, part.from); i < at_share(all, part.to); ++i) {
       const CachedAttentionCall& call = calls[i / heads];
       store_rows<S>(call, i % heads);
       decoder_of<S, Dim>(call, part.thread).run(0, i % heads);

@@ -268,14 +268,9 @@ void choose(const ChooseCall& call) {
     call.tokens[r] = choose_one(call, static_cast<const S*>(call.logits) + r * call.row_stride,
                                 tokens, space + 3 * each, call.at[r]);
   };
-  if (call.rows == 1) return choose_row(0, 0);
   on_team(call.team, true, [&](TeamPart part) {
-    const auto row_at = [&](double share) {
-      return static_cast<int64_t>(static_cast<double>(call.rows) * share + 0.5);
-    };
-    const int64_t first = row_at(part.from), end = row_at(part.to);
     // With fewer rows than threads, none has more than one.
-    for (int64_t r = first; r < end; ++r)
+    for (int64_t r = at_share(call.rows, part.from); r < at_share(call.rows, part.to); ++r)
       choose_row(r, call.rows < call.team.threads ? r : part.thread);
   });
 }

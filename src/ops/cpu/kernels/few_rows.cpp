@@ -141,7 +141,7 @@ template <class S>
 void linear(const FewRowsCall& call) {
   const int64_t blocks = (call.outputs + block - 1) / block;
   const auto output_at = [&](double share) {
-    const auto output = static_cast<int64_t>(static_cast<double>(blocks) * share + 0.5) * block;
+    const int64_t output = at_share(blocks, share) * block;
     return output < call.outputs ? output : call.outputs;
   };
   on_team(call.team, false, [&](TeamPart part) {
