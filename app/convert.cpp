@@ -55,13 +55,13 @@ void write_checkpoint(const fs::path& to, const ModelSource& source, Engine& eng
   require(!fs::exists(to, code) || fs::is_empty(to, code) || fs::exists(to / manifest_name, code),
           ErrorKind::usage, "'{}' exists and is no checkpoint; choose another --to", to.string());
   save_checkpoint(to, run_state_text(state), groups, engine.executor().ops(),
-                  tokenizer_files(source));
+                  carried_files(source));
 }
 
 void write_hugging_face(const ConvertOptions& o, const ModelSource& source, Engine& engine) {
   const HfExport settings{.dtype = o.dtype,
                           .max_shard_bytes = o.max_shard_size,
-                          .extra_files = tokenizer_files(source)};
+                          .extra_files = carried_files(source)};
   export_hf(o.to, source.config, engine.store().weights(), settings, engine.executor().ops());
 }
 

@@ -12,6 +12,7 @@
 #include "ranks.h"
 #include "runtime/evaluator.h"
 #include "runtime/process.h"
+#include "runtime/text_bounds.h"
 #include "text_model.h"
 
 namespace rankine {
@@ -141,16 +142,10 @@ class DocumentEncoder {
   double encode(const EvalDocument& document, std::vector<int32_t>& ids) {
     if (document.is_tokens) return take_tokens(document, ids);
     require(tokenizer_ != nullptr, ErrorKind::usage, "{}", fault_);
-    ids.clear();
-    encoder_->encode("", {.add_special = true}, ids);
-    const SpecialIds& special = tokenizer_->bpe().special();
-    const int32_t first = special.begin >= 0 ? special.begin : special.end;
-    const bool begins = !ids.empty();
-    ids.clear();
-    if (!begins && first >= 0) ids.push_back(first);
+    ids = tokenizer_->first_tokens();
     const bool is_bytes = tokenizer_->is_bytes();
-    encoder_->encode(is_bytes ? document.text : valid_utf8(document.text, valid_, replaced_),
-                     {.add_special = true}, ids);
+    encoder_->encode(is_bytes ? document.text : valid_utf8(document.text, valid_, replaced_), {},
+                     ids);
     return static_cast<double>(document.text.size());
   }
 
@@ -194,7 +189,7 @@ Evaluator::Setup evaluator_setup(const EvalOptions& o, const ModelConfig& config
 std::optional<TextTokenizer> find_tokenizer(const EvalOptions& o, const ModelSource& source,
                                             std::string& fault) {
   try {
-    return tokenizer_of(source, o.source.tokenizer);
+    return tokenizer_of(source, o.source);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
     fault = error.what();
@@ -208,6 +203,8 @@ std::vector<Scored> score(const EvalOptions& o, const ModelSource& source, Engin
   std::string fault;
   const std::optional<TextTokenizer> found = find_tokenizer(o, source, fault);
   const TextTokenizer* const tokenizer = found ? &*found : nullptr;
+  log_line(log, "text      {}",
+           to_string(text_bounds({source.config, source.generation_eos, tokenizer}), tokenizer));
   Evaluator evaluator(engine, setup);
   DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<Scored> documents;

@@ -1,9 +1,13 @@
 #include "generate.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "base/text.h"
+#include "checkpoint/generation_settings.h"
 #include "command.h"
+#include "data/options.h"
 #include "runtime/process.h"
 #include "runtime/stop_signal.h"
 
@@ -27,13 +31,15 @@ OptionTable declare(GenerateOptions& o) {
              "answer as a chat model: the prompts, or without any a conversation on standard "
              "input");
   table.text({"system"}, &o.system, "what a chat begins with: how to behave");
-  table.text({"chat-template"}, &o.chat_template,
-             "llama3, llama3.1, chatml, qwen3, mistral, llama2 or plain; empty: what the model's "
-             "folder says",
+  table.text({"chat-template"}, &o.template_choice.name,
+             "llama3, llama3.1, chatml, qwen3, mistral, llama2 or plain; empty: the model's own",
              "NAME");
+  declare_chat_kwargs(table, o.template_choice.kwargs);
   table.heading("Text");
   table.integer({"max-tokens"}, &o.max_tokens, "most tokens to write", {.least = 1});
   table.texts({"stop"}, &o.stops, "end a text before one of these");
+  table.text({"end-token"}, &o.source.end_token,
+             "the token that ends a text, as it is spelled, beside those of the model's files", "TEXT");
   table.integer({"num-samples"}, &o.samples, "texts of each prompt", {.least = 1});
   table.integer({"batch-size"}, &o.batch_size,
                 "most texts to write at once; it changes no text, only memory and time",
@@ -57,10 +63,10 @@ OptionTable declare(GenerateOptions& o) {
 // signal ends the writing; texts that are not whole then are not printed, but for one that streams.
 class Writer {
  public:
-  Writer(const GenerateOptions& o, const TextTools& tools, const std::vector<Prompt>& prompts,
-         const StopSignal& stop)
+  Writer(const GenerateOptions& o, const TextTools& tools, const ChatEncoder* chat,
+         const std::vector<Prompt>& prompts, const StopSignal& stop)
       : o_(o),
-        tools_(tools),
+        chat_(chat),
         stop_(stop),
         alone_(prompts.size() * static_cast<size_t>(o.samples) == 1) {
     for (const Prompt& prompt : prompts)
@@ -99,12 +105,12 @@ class Writer {
   bool streams() const { return alone_ && !o_.json; }
 
   void print_prompt(const Text& text) const {
-    if (text.stream && text.record.prompt.messages.empty()) print_out(text.record.prompt.text);
+    if (text.stream && !text.record.prompt.is_chat()) print_out(text.record.prompt.text);
   }
 
   void put(Text& text, std::string piece) const {
-    if (!text.record.prompt.messages.empty() && text.record.text.empty())
-      piece.erase(0, tools_.chat->reply_begins(piece));
+    if (text.record.prompt.is_chat() && text.record.text.empty())
+      piece.erase(0, chat_->reply_begins(piece));
     text.record.text += piece;
     if (streams()) print_out(piece);
   }
@@ -141,7 +147,7 @@ class Writer {
   }
 
   const GenerateOptions& o_;
-  const TextTools& tools_;
+  const ChatEncoder* chat_;
   const StopSignal& stop_;
   bool alone_;
   std::vector<TextRequest> requests_;
@@ -154,22 +160,56 @@ TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
   TextTools tools;
   tools.stops = o.stops;
   if (o.prompt_ids.empty() || !o.source.tokenizer.empty()) {
-    tools.text = tokenizer_of(source, o.source.tokenizer);
+    tools.text = tokenizer_of(source, o.source);
     tools.tokenizer = &tools.text->bpe();  // which copies share
   }
-  require(tools.tokenizer != nullptr || o.stops.empty(), ErrorKind::usage,
-          "--stop wants text, and --prompt-ids without --tokenizer gives none");
-  tools.end_tokens = end_tokens_of(source, tools.tokenizer);
-  const bool chats =
-      o.chat || std::ranges::any_of(prompts, [](const Prompt& p) { return !p.messages.empty(); });
-  require(chats || (o.system.empty() && o.chat_template.empty()), ErrorKind::usage,
-          "--system and --chat-template are for conversations; give --chat too");
-  if (!chats) return tools;
-  tools.chat = tools.text->chat_template(o.chat_template);
-  if (!tools.chat->stop_text().empty()) tools.stops.push_back(tools.chat->stop_text());
-  const int32_t end = tools.tokenizer->added_id(tools.chat->end_of_reply());
-  if (end >= 0) tools.end_tokens.push_back(end);
+  const bool names_text =
+      !o.stops.empty() || !o.source.begin_token.empty() || !o.source.end_token.empty();
+  require(tools.tokenizer != nullptr || !names_text, ErrorKind::usage,
+          "--stop, --begin-token and --end-token want text, and --prompt-ids without --tokenizer "
+          "gives none");
+  const bool chats = o.chat || std::ranges::any_of(prompts, &Prompt::is_chat);
+  const bool names_chat =
+      !o.system.empty() || !o.template_choice.name.empty() || !o.template_choice.kwargs.empty();
+  require(chats || !names_chat, ErrorKind::usage,
+          "--system, --chat-template and --chat-template-kwargs are for conversations; give --chat "
+          "too");
+  if (chats) {
+    tools.chat = tools.text->chat_template(o.template_choice);
+    tools.chat->set_time(std::time(nullptr));
+  }
   return tools;
+}
+
+// What ends a text, with what ends a reply of the template.
+void take_bounds(const ModelSource& source, const ChatEncoder* chat, TextTools& tools, Log& log) {
+  const TextTokenizer* tokenizer = tools.text ? &*tools.text : nullptr;
+  tools.bounds = text_bounds({source.config, source.generation_eos, tokenizer,
+                              chat != nullptr ? chat->marks().end_token : -1});
+  if (chat != nullptr && !chat->marks().stop.empty()) tools.stops.push_back(chat->marks().stop);
+  log_line(log, "text      {}", to_string(tools.bounds, tokenizer));
+  if (tools.chat) log_line(log, "chat      template {}", tools.chat->name());
+}
+
+// The model's own way to draw tokens, where the user does not say.
+void take_settings(const ModelSource& source, const OptionTable& table, GenerateOptions& o,
+                   Log& log) {
+  const std::string file = (source.folder / "generation_config.json").string();
+  const GenerationSettings settings =
+      parse_generation_settings(source.generation_config, fmt::format("'{}'", file));
+  std::string taken;
+  const auto take = [&](const char* option, auto& into, const auto& value) {
+    if (!value || table.origin(option) != OptionOrigin::standard) return;
+    into = *value;
+    taken += fmt::format("{}--{} {}", taken.empty() ? "" : ", ", option, *value);
+  };
+  if (settings.do_sample == false)
+    take("temperature", o.sampler.temperature, std::optional<double>(0));
+  else
+    take("temperature", o.sampler.temperature, settings.temperature);
+  take("top-p", o.sampler.top_p, settings.top_p);
+  take("top-k", o.sampler.top_k, settings.top_k);
+  if (!taken.empty()) log_line(log, "sampling  {} by '{}'", taken, file);
 }
 
 // Tokens that caches must have room for.
@@ -227,8 +267,13 @@ int run_generate(const Arguments& arguments) {
   require(!interactive || o.samples == 1, ErrorKind::usage,
           "a conversation has one reply at a time; leave --num-samples out");
   std::vector<Prompt> prompts = interactive ? std::vector<Prompt>() : read_prompts(o);
-  const TextTools tools = tools_for(o, source, prompts);
-  for (Prompt& prompt : prompts) prompt.ids = encode_prompt(prompt, o, tools);
+  take_settings(source, table, o, log);
+  TextTools tools = tools_for(o, source, prompts);
+  std::optional<ChatEncoder> chat;
+  if (tools.chat) chat.emplace(*tools.chat, *tools.tokenizer);
+  take_bounds(source, chat ? &*chat : nullptr, tools, log);
+  for (Prompt& prompt : prompts)
+    prompt.ids = encode_prompt(prompt, o, tools, chat ? &*chat : nullptr);
   const int64_t positions = positions_for(o, source.config, prompts);
   const int64_t texts = interactive ? 1 : static_cast<int64_t>(prompts.size()) * o.samples;
 
@@ -242,13 +287,13 @@ int run_generate(const Arguments& arguments) {
   engine.allocate();
   load_weights_from(source, engine, log);
   log_memory(log, engine);
-  Generator generator(engine, o.sampler, tools.end_tokens);
+  Generator generator(engine, o.sampler, tools.bounds.ends);
   if (tools.tokenizer != nullptr)
     generator.forbid(ids_without_token(source.config, *tools.tokenizer));
-  if (interactive) return converse(o, tools, generator, positions, log);
+  if (interactive) return converse({o, tools, *chat}, generator, positions, log);
   const StopSignal stop;
   const double start = monotonic_seconds();
-  const int64_t tokens = Writer(o, tools, prompts, stop).write(generator);
+  const int64_t tokens = Writer(o, tools, chat ? &*chat : nullptr, prompts, stop).write(generator);
   const double seconds = monotonic_seconds() - start;
   const int signal = stop.received();
   log_line(log, "{}{} tokens in {}, {:.1f} tokens/s", signal != 0 ? "stopped; " : "", tokens,

@@ -4,16 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "data/chat/chat_tokens.h"
 #include "data/text_stream.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
+#include "runtime/text_bounds.h"
 #include "text_model.h"
 
 namespace rankine {
 
 struct GenerateOptions {
   TextModelOptions source;
-  std::string system, chat_template;
+  std::string system;
+  ChatTemplateChoice template_choice;
   std::vector<std::string> prompts, prompt_ids, stops;
   std::vector<std::filesystem::path> prompt_files;
   bool parse_special = false, chat = false, json = false;
@@ -30,15 +33,17 @@ struct TextTools {
   const BpeTokenizer* tokenizer = nullptr;  // its
   std::optional<ChatTemplate> chat;
   std::vector<std::string> stops;  // the user's, and the template's
-  std::vector<int32_t> end_tokens;
+  TextBounds bounds;
 };
 
 // What to continue: a text, a conversation, or ids.
 struct Prompt {
   std::string text;
-  std::vector<ChatMessage> messages;  // of a conversation
+  Conversation conversation;  // empty for a text
   std::vector<int32_t> ids;
   std::string place = {};  // "'FILE' line 3", for messages; "" on the command line
+
+  bool is_chat() const { return !conversation.messages.empty(); }
 };
 // "PLACE: " as what a message begins with, "" for none.
 std::string before(const std::string& place);
@@ -47,9 +52,10 @@ std::string before(const std::string& place);
 bool is_interactive(const GenerateOptions& options);
 // The prompts of the command line and of files, without ids yet.
 std::vector<Prompt> read_prompts(const GenerateOptions& options);
-// The ids of a prompt; a text is begun as the tokenizer begins texts.
+// The ids of a prompt; a text is begun as the tokenizer begins texts. `chat` may be null where no
+// prompt is a conversation.
 std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& options,
-                                   const TextTools& tools);
+                                   const TextTools& tools, ChatEncoder* chat);
 
 // A text that was written, as a line of JSON.
 struct Record {
@@ -67,7 +73,11 @@ void print_out(std::string_view text);
 // Reads what a user says line by line and prints the replies until the lines end. `positions` is
 // how many tokens the conversation may have. Ctrl-C at a terminal ends a reply, any other signal
 // the conversation. Returns the exit code.
-int converse(const GenerateOptions& options, const TextTools& tools, Generator& generator,
-             int64_t positions, Log& log);
+struct Chat {
+  const GenerateOptions& options;
+  const TextTools& tools;
+  ChatEncoder& encoder;
+};
+int converse(const Chat& chat, Generator& generator, int64_t positions, Log& log);
 
 }  // namespace rankine

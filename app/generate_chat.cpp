@@ -12,12 +12,12 @@ namespace {
 
 // The ids of a conversation that leave room for a reply. What was said first is forgotten when it
 // has become too long.
-std::vector<int32_t> fitting_ids(std::vector<ChatMessage>& messages, const TextTools& tools,
-                                 Encoder& encoder, int64_t positions, Log& log) {
+std::vector<int32_t> fitting_ids(Conversation& conversation, ChatEncoder& encoder,
+                                 int64_t positions, Log& log) {
+  std::vector<ChatMessage>& messages = conversation.messages;
   const size_t first = messages[0].role == "system" ? 1 : 0;
   for (;;) {
-    std::vector<int32_t> ids =
-        encode_chat(tools.chat->render(messages, true), *tools.tokenizer, encoder).ids;
+    std::vector<int32_t> ids = encoder.encode(conversation, true).ids;
     if (static_cast<int64_t>(ids.size()) < positions) return ids;
     require(messages.size() > first + 2, ErrorKind::usage,
             "a message of {} tokens leaves no room for a reply in {} positions; choose a larger "
@@ -32,11 +32,11 @@ std::vector<int32_t> fitting_ids(std::vector<ChatMessage>& messages, const TextT
 
 }  // namespace
 
-int converse(const GenerateOptions& o, const TextTools& tools, Generator& generator,
-             int64_t positions, Log& log) {
+int converse(const Chat& chat, Generator& generator, int64_t positions, Log& log) {
+  const auto& [o, tools, encoder] = chat;
   const bool asks = ::isatty(STDIN_FILENO) != 0 && !o.json;
-  Encoder encoder(*tools.tokenizer);
-  std::vector<ChatMessage> messages;
+  Conversation conversation;
+  std::vector<ChatMessage>& messages = conversation.messages;
   if (!o.system.empty()) messages.push_back({"system", o.system});
   for (uint64_t turn = 0;; ++turn) {
     if (asks) print_out("> ");
@@ -45,12 +45,12 @@ int converse(const GenerateOptions& o, const TextTools& tools, Generator& genera
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     messages.push_back({"user", line});
-    const std::vector<int32_t> ids = fitting_ids(messages, tools, encoder, positions, log);
-    const Prompt prompt{line, messages, ids};
+    const std::vector<int32_t> ids = fitting_ids(conversation, chat.encoder, positions, log);
+    const Prompt prompt{line, conversation, ids};
     Record record{.prompt = prompt};
     TextStream stream(*tools.tokenizer, tools.stops, ids);
     const auto add = [&](std::string piece) {
-      if (record.text.empty()) piece.erase(0, tools.chat->reply_begins(piece));
+      if (record.text.empty()) piece.erase(0, chat.encoder.reply_begins(piece));
       record.text += piece;
       if (!o.json) print_out(piece);
     };

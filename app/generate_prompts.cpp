@@ -15,19 +15,15 @@ using Json = nlohmann::ordered_json;
 
 // {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}, ...]}
 Prompt parse_line(std::string_view line, const std::string& what) {
-  const nlohmann::json json = parse_json(line, what);
-  const JsonObject object(json, what);
   Prompt prompt;
   prompt.place = what;
-  if (object.find("messages") == nullptr) {
-    prompt.text = object.text("prompt");
-    return prompt;
-  }
-  for (const nlohmann::json& entry : object.array("messages")) {
-    const JsonObject message(entry, what + ": a message");
-    prompt.messages.push_back({message.text("role"), message.text("content")});
-  }
-  require(!prompt.messages.empty(), ErrorKind::data, "{}: 'messages' is empty", what);
+  Conversation read = parse_conversation(line, {}, false, what);
+  const bool is_text = read.messages.size() == 1 && read.extras.empty() &&
+                       parse_json(line, what).contains("prompt");
+  if (is_text)
+    prompt.text = read.messages[0].content;
+  else
+    prompt.conversation = std::move(read);
   return prompt;
 }
 
@@ -51,9 +47,9 @@ Prompt whole(std::string text, std::string place) {
 }
 
 // The prompt as the template has it; faults name the prompt.
-std::vector<ChatPiece> pieces_of(const Prompt& prompt, const ChatTemplate& chat) {
+std::vector<int32_t> encode_conversation(const Prompt& prompt, ChatEncoder& chat) {
   try {
-    return chat.render(prompt.messages, true);
+    return chat.encode(prompt.conversation, true).ids;
   } catch (const Error& error) {
     fail(error.kind(), "{}{}", before(prompt.place), error.what());
   }
@@ -107,38 +103,38 @@ std::vector<Prompt> read_prompts(const GenerateOptions& o) {
   require(!prompts.empty(), ErrorKind::data, "there is no prompt in {}", files);
   if (!o.chat) return prompts;
   for (Prompt& prompt : prompts) {
-    if (!prompt.messages.empty()) continue;
-    if (!o.system.empty()) prompt.messages.push_back({"system", o.system});
-    prompt.messages.push_back({"user", prompt.text});
+    if (prompt.is_chat()) continue;
+    std::vector<ChatMessage>& messages = prompt.conversation.messages;
+    if (!o.system.empty()) messages.push_back({"system", o.system});
+    messages.push_back({"user", prompt.text});
   }
   return prompts;
 }
 
 std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& o,
-                                   const TextTools& tools) {
+                                   const TextTools& tools, ChatEncoder* chat) {
   if (!prompt.ids.empty()) return prompt.ids;
-  Encoder encoder(*tools.tokenizer);
-  if (!prompt.messages.empty())
-    return encode_chat(pieces_of(prompt, *tools.chat), *tools.tokenizer, encoder).ids;
-  std::vector<int32_t> ids;
-  encoder.encode(prompt.text, {.add_special = true, .parse_special = o.parse_special}, ids);
-  if (!ids.empty()) return ids;
-  // The beginning of any text: what stands before one, or between two.
-  const SpecialIds& special = tools.tokenizer->special();
-  const int32_t first = special.begin >= 0 ? special.begin : special.end;
-  require(first >= 0, ErrorKind::usage,
+  if (prompt.is_chat()) return encode_conversation(prompt, *chat);
+  std::vector<int32_t> ids = tools.bounds.begin;
+  // A prompt may spell out the token that begins it.
+  if (o.parse_special && ids.size() == 1 &&
+      prompt.text.starts_with(tools.tokenizer->spelled(ids[0])))
+    ids.clear();
+  Encoder(*tools.tokenizer).encode(prompt.text, {.parse_special = o.parse_special}, ids);
+  if (ids.empty()) ids = tools.text->first_tokens();
+  require(!ids.empty(), ErrorKind::usage,
           "the tokenizer has no token that begins a text; give a --prompt");
-  return {first};
+  return ids;
 }
 
 std::string json_line(const Record& record, bool has_text) {
   Json json;
-  if (record.prompt.messages.empty()) {
+  if (!record.prompt.is_chat()) {
     json["prompt"] = record.prompt.text;
     if (!has_text) json["prompt"] = record.prompt.ids;
   } else {
-    for (const auto& [role, content] : record.prompt.messages)
-      json["messages"].push_back({{"role", role}, {"content", content}});
+    for (const ChatMessage& message : record.prompt.conversation.messages)
+      json["messages"].push_back({{"role", message.role}, {"content", message.content}});
   }
   json["sample"] = record.sample;
   if (has_text) json["text"] = record.text;

@@ -8,7 +8,9 @@
 #include "checkpoint/hf_config.h"
 #include "command.h"
 #include "data/data_files.h"
+#include "data/show_samples.h"
 #include "data/token_file.h"
+#include "data/token_source.h"
 #include "model_source.h"
 
 namespace rankine {
@@ -84,6 +86,13 @@ Json token_file_json(const fs::path& path) {
   return json;
 }
 
+void show_token_file(const fs::path& path, uint64_t count) {
+  const TokenData data = TokenData::open({{path, DataFormat::tokens}});
+  const TextTokenizer tokenizer = TextTokenizer::parse(
+      data.facts()->tokenizer_json, data.facts()->tokenizer_config, path.string());
+  fmt::print("{}", shown_samples(data, tokenizer.bpe(), count));
+}
+
 void print_text(const Json& json, const ModelSource& source) {
   fmt::print("{}\n", model_line(source.config));
   if (!source.folder.empty())
@@ -107,15 +116,25 @@ void print_text(const Json& json, const ModelSource& source) {
 int run_inspect(const Arguments& arguments) {
   std::string target;
   bool as_json = false;
+  int64_t show = 0;
   OptionTable table;
   table.positional("TARGET", &target,
                    "a preset, the folder of a model, a checkpoint or a run, or a token file");
   table.flag({"json"}, &as_json, "print one JSON object");
+  table.integer({"show"}, &show,
+                "of a token file: print its first so many documents or samples, what is learned "
+                "between [[ and ]]",
+                {.least = 0});
   if (parse_options(table, arguments).help) {
     fmt::print("{}", help_text(table, "rankine inspect",
                                "Shows a model, a checkpoint, a run or a token file."));
     return 0;
   }
+  if (is_token_file(target) && show > 0) {
+    show_token_file(target, static_cast<uint64_t>(show));
+    return 0;
+  }
+  require(show == 0, ErrorKind::usage, "--show is for token files; '{}' is none", target);
   if (is_token_file(target)) {
     fmt::print("{}\n", token_file_json(target).dump(2));
     return 0;

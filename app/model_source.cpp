@@ -1,15 +1,21 @@
 #include "model_source.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/hf_generation.h"
 #include "checkpoint/hf_model.h"
 
 namespace rankine {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* generation_config_name = "generation_config.json";
 
 // A model works without its tokenizer, so that one which is not understood is no fault yet.
 void open_tokenizer(ModelSource& source) {
@@ -22,12 +28,22 @@ void open_tokenizer(ModelSource& source) {
   }
 }
 
+void read_generation(ModelSource& source) {
+  HfGeneration generation = read_hf_generation(source.folder, source.config.vocabulary);
+  source.generation_eos = std::move(generation.eos);
+  std::ranges::move(generation.notes, std::back_inserter(source.notes));
+  std::error_code code;
+  const fs::path file = source.folder / generation_config_name;
+  if (fs::exists(file, code)) source.generation_config = read_text(file);
+}
+
 ModelSource open_checkpoint(const fs::path& folder) {
   const Manifest manifest = read_manifest(folder);
   ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}};
   source.state = parse_run_state(manifest.state, (folder / manifest_name).string());
   source.config = source.state->model;
   source.tokenizer = source.state->tokenizer;
+  read_generation(source);
   open_tokenizer(source);
   if (source.text_tokenizer == nullptr && source.tokenizer == "bytes")
     source.text_tokenizer = std::make_shared<const TextTokenizer>(TextTokenizer::bytes());
@@ -51,20 +67,35 @@ ModelSource open_model(const std::string& name) {
           "'{}' holds neither a config.json nor a complete checkpoint", name);
   ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}};
   source.config = read_hf_config(folder / "config.json");
+  read_generation(source);
   open_tokenizer(source);
   if (source.text_tokenizer != nullptr) source.tokenizer = source.text_tokenizer->identity();
   return source;
 }
 
-std::map<std::string, std::string> tokenizer_files(const ModelSource& source) {
-  if (source.text_tokenizer != nullptr) return source.text_tokenizer->files();
+std::map<std::string, std::string> carried_files(const ModelSource& source) {
   std::map<std::string, std::string> files;
   std::error_code code;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                           "vocab.json", "merges.txt", "tokenizer.model"})
-    if (fs::exists(source.folder / name, code))
-      files.emplace(name, read_text(source.folder / name));
+  if (source.text_tokenizer != nullptr) {
+    files = source.text_tokenizer->files();
+  } else {
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                             "chat_template.jinja", "vocab.json", "merges.txt", "tokenizer.model"})
+      if (fs::exists(source.folder / name, code))
+        files.emplace(name, read_text(source.folder / name));
+  }
+  if (!source.generation_config.empty())
+    files.emplace(generation_config_name, source.generation_config);
   return files;
+}
+
+TextTokenizer with_bounds_of(const TextTokenizer& tokenizer, const ModelConfig& config,
+                             const std::string& begin, const std::string& end) {
+  const BpeTokenizer& bpe = tokenizer.bpe();
+  const bool lacks_end = bpe.special().end < 0 && bpe.token_id("<|endoftext|>") < 0;
+  if (end.empty() && lacks_end && config.eos >= 0 && bpe.is_token(static_cast<int32_t>(config.eos)))
+    return tokenizer.with_bounds(begin, bpe.spelled(static_cast<int32_t>(config.eos)));
+  return tokenizer.with_bounds(begin, end);
 }
 
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {

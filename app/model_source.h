@@ -22,7 +22,10 @@ struct ModelSource {
   std::string tokenizer = {};     // TextTokenizer::identity(), or "" when it is not known
   // What text becomes tokens with; null when there is none or its files are not understood.
   std::shared_ptr<const TextTokenizer> text_tokenizer = {};
-  std::string tokenizer_fault = {};  // why not
+  std::string tokenizer_fault = {};          // why not
+  std::vector<int64_t> generation_eos = {};  // what ends a text, by generation_config.json
+  std::string generation_config = {};        // that file's text, "" for none
+  std::vector<std::string> notes = {};       // what its files say that is left out, for the user
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.
@@ -30,8 +33,14 @@ ModelSource open_model(const std::string& name);
 // Fills the engine's weights from the source (a preset: Error{usage}, it has none).
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
 
-// The tokenizer's files in the source's folder, whether they are understood or not: name -> text.
-std::map<std::string, std::string> tokenizer_files(const ModelSource& source);
+// The files that go with the source's weights wherever they go: name -> text. The tokenizer's,
+// whether they are understood or not, and generation_config.json.
+std::map<std::string, std::string> carried_files(const ModelSource& source);
+// The tokenizer as the model's files have it or as it was named, with the tokens that begin and
+// end a text: those that are named (as --begin-token and --end-token do), otherwise its own,
+// otherwise the model's.
+TextTokenizer with_bounds_of(const TextTokenizer& tokenizer, const ModelConfig& config,
+                             const std::string& begin, const std::string& end);
 
 // The texts of --help and of a run's opening lines.
 std::string model_line(

@@ -1,19 +1,15 @@
 #include "text_model.h"
 
-#include <algorithm>
-
-#include "base/file.h"
-#include "checkpoint/json.h"
+#include "data/options.h"
 
 namespace rankine {
-
-namespace fs = std::filesystem;
 
 void declare_options(OptionTable& table, TextModelOptions& o) {
   table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
              "FOLDER");
   table.text({"tokenizer"}, &o.tokenizer,
              "bytes, a tokenizer.json or a folder with one; empty: the model's own", "NAME");
+  declare_begin_token(table, o.begin_token);
 }
 
 ModelSource open_text_model(const TextModelOptions& o) {
@@ -23,7 +19,8 @@ ModelSource open_text_model(const TextModelOptions& o) {
   return source;
 }
 
-TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted) {
+TextTokenizer tokenizer_of(const ModelSource& source, const TextModelOptions& o) {
+  const std::string& wanted = o.tokenizer;
   require(!wanted.empty() || source.text_tokenizer != nullptr, ErrorKind::usage,
           "'{}' has no tokenizer that is understood{}; name one with --tokenizer: bytes, a "
           "tokenizer.json or a folder with one",
@@ -34,32 +31,7 @@ TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted)
       tokenizer.vocabulary() <= source.config.vocabulary, ErrorKind::data,
       "the tokenizer has ids up to {} and the model a vocabulary of {}: they do not go together",
       tokenizer.vocabulary() - 1, source.config.vocabulary);
-  return tokenizer;
-}
-
-std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer* tokenizer) {
-  std::vector<int64_t> ids = source.config.more_eos;
-  ids.push_back(source.config.eos);
-  if (tokenizer != nullptr) ids.push_back(tokenizer->special().end);
-  std::error_code code;
-  const fs::path file = source.folder / "generation_config.json";
-  if (fs::exists(file, code)) {
-    const std::string what = fmt::format("'{}'", file.string());
-    const nlohmann::json json = parse_json(read_text(file), what);
-    const nlohmann::json* eos = JsonObject(json, what).find("eos_token_id");
-    const std::string key = what + ": 'eos_token_id'";
-    const auto add = [&](const nlohmann::json& id) {
-      ids.push_back(json_integer(id, key, 0, source.config.vocabulary - 1));
-    };
-    if (eos != nullptr && eos->is_array())
-      std::ranges::for_each(*eos, add);
-    else if (eos != nullptr)
-      add(*eos);
-  }
-  std::vector<int32_t> out;
-  for (const int64_t id : ids)
-    if (id >= 0 && std::ranges::find(out, id) == out.end()) out.push_back(static_cast<int32_t>(id));
-  return out;
+  return with_bounds_of(tokenizer, source.config, o.begin_token, o.end_token);
 }
 
 std::vector<int32_t> ids_without_token(const ModelConfig& config, const BpeTokenizer& tokenizer) {

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "command.h"
+#include "data/show_samples.h"
 #include "data/token_source.h"
 #include "make_tokens.h"
 
@@ -10,17 +11,20 @@ namespace fs = std::filesystem;
 
 struct TokenizeOptions {
   TextOptions text;
-  std::string tokenizer, end_token;
+  std::string tokenizer, begin_token, end_token;
   fs::path output;
-  int64_t threads = 0;
+  int64_t threads = 0, show = 0;
 };
 
 OptionTable declare(TokenizeOptions& o) {
   OptionTable table;
   declare_options(table, o.text);
   declare_instruction_options(table, o.text);
-  declare_tokenizer_options(table, o.tokenizer, o.end_token);
+  declare_tokenizer_options(table, {o.tokenizer, o.begin_token, o.end_token});
   table.path({"output"}, &o.output, "the token file to write");
+  table.integer({"show"}, &o.show,
+                "print the first so many documents or samples, what is learned between [[ and ]]",
+                {.least = 0});
   table.integer({"threads"}, &o.threads, "to tokenize with; 0: one for each processor",
                 {.least = 0, .most = 4096});
   return table;
@@ -47,13 +51,16 @@ int run_tokenize(const Arguments& arguments) {
   const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
   require(files.front().holds_text(), ErrorKind::data, "'{}' holds tokens already",
           files.front().path.string());
-  const TokenizeJob job =
-      tokenize_job(files, o.text, TextTokenizer::open(o.tokenizer), o.end_token);
+  const TextTokenizer tokenizer =
+      TextTokenizer::open(o.tokenizer).with_bounds(o.begin_token, o.end_token);
+  const TokenizeJob job = tokenize_job(files, o.text, tokenizer);
   Log log(stderr);
   TokenFileWriter writer(o.output);
   make_tokens(job, writer, o.threads, log);
   const TokenData made = TokenData::open({{o.output, DataFormat::tokens}});
   for (const std::string& warning : made.warnings()) warn_line(log, "{}", warning);
+  if (o.show > 0)
+    fmt::print("{}", shown_samples(made, tokenizer.bpe(), static_cast<uint64_t>(o.show)));
   return 0;
 }
 

@@ -7,22 +7,27 @@
 #include "remedies.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
+#include "runtime/text_bounds.h"
 #include "runtime/train_loop.h"
 #include "schedule/simulate.h"
 #include "train_data.h"
+#include "train_text.h"
 #include "train_setup.h"
 
 namespace rankine {
 namespace {
 
 void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
-                   const TrainingData& data, const std::string& tokenizer, const Ops& ops) {
+                   const TrainingData& data, const TrainingText& text, const Ops& ops) {
   const DType dtype = compute_dtype(o.run.precision, ops);
   log_line(log, "machine   {}", ops.description());
   log_line(log, "model     {}", model_line(config));
   log_line(log, "data      {} tokens in {} files, tokenizer {}",
            format_count(static_cast<double>(data.tokens())), data.files(),
-           tokenizer.empty() ? "unknown" : tokenizer);
+           text.tokenizer ? text.tokenizer->identity() : "unknown");
+  const TextTokenizer* tokenizer = text.tokenizer ? &*text.tokenizer : nullptr;
+  log_line(log, "text      {}", to_string(text_bounds({config, {}, tokenizer}), tokenizer));
+  for (const std::string& warning : text.warnings) warn_line(log, "{}", warning);
   const int64_t ranks = o.run.global_batch_size / (o.run.micro_batch_size * o.run.accumulation);
   log_line(log, "batch     {} sequences of {} tokens a step = micro-batch {} x accumulation {}{}",
            o.run.global_batch_size, o.run.seq_length, o.run.micro_batch_size, o.run.accumulation,
@@ -30,6 +35,13 @@ void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
   log_line(log, "precision {}{}", dtype_name(dtype),
            ops.native(dtype) ? "" : " (this processor has no such products: they are done in f32)");
   for (const std::string& warning : data.warnings()) warn_line(log, "{}", warning);
+}
+
+// The model's own ends of texts, and those that are taught.
+void add_all_ends(const ModelSource& source, const TrainingText& text, ModelConfig& config) {
+  if (source.kind != ModelSource::Kind::preset && config.eos == source.config.eos)
+    add_ends(config, std::vector<int32_t>(source.generation_eos.begin(), source.generation_eos.end()));
+  add_ends(config, text.taught_ends);
 }
 
 // The placement of all ranks.
@@ -139,7 +151,7 @@ void write_run_files(const TrainOptions& o, const RunState& state, const ExtraFi
 struct RunInputs {
   const OptionTable& table;
   const ModelSource& source;
-  const TextTokenizer* tokenizer;  // may be null
+  const TrainingText& text;
   const TrainingData& data;
   const Loader& loader;
 };
@@ -157,11 +169,11 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
   const RunState before = begin_run(o, in.source, engine, trainer, log);
   RunState state = before;
   state.model = engine.config();
-  state.tokenizer = in.tokenizer != nullptr ? in.tokenizer->identity() : "";
+  state.tokenizer = in.text.tokenizer ? in.text.tokenizer->identity() : "";
   state.data_identity = in.data.identity();
   state.configuration = to_toml(in.table);
   if (o.run.resume) check_resumed(before, state, in.table, log);
-  const ExtraFiles files = in.tokenizer != nullptr ? in.tokenizer->files() : ExtraFiles{};
+  const ExtraFiles files = run_files(in.text, in.source, o.from_scratch);
   if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
 
@@ -180,8 +192,10 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const DataSource found = find_data(o.data);
   const ModelSource source = open_model(o.model);
-  const std::optional<TextTokenizer> tokenizer = training_tokenizer(o, source, found);
-  const ModelConfig config = training_config(o, source, tokenizer ? &*tokenizer : nullptr);
+  const TrainingText text = training_text(o, source, found);
+  const std::optional<TextTokenizer>& tokenizer = text.tokenizer;
+  ModelConfig config = training_config(o, source, tokenizer ? &*tokenizer : nullptr);
+  add_all_ends(source, text, config);
   const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()),
                   kv_replicas(o.parallel, config));
   Communicator& ranks = *mesh.world;
@@ -207,13 +221,13 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
   if (mesh.rank != 0) o.run.metrics.clear();
   const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");
-  print_opening(log, o, config, data, tokenizer ? tokenizer->identity() : "", *ops);
+  print_opening(log, o, config, data, text, *ops);
   print_ranks(log, o, layout, rank.world.description(), machines);
   log_line(
       log, "memory    {} planned{}\n{}",
       format_bytes(engine.plan().peak_bytes(Tier::device) + engine.plan().peak_bytes(Tier::host)),
       ranks.size() > 1 ? " for the first rank" : "", memory_table(engine.plan()));
-  return run_training(o, {table, source, tokenizer ? &*tokenizer : nullptr, data, loader}, engine,
+  return run_training(o, {table, source, text, data, loader}, engine,
                       log);
 }
 

@@ -132,7 +132,7 @@ std::optional<TextTokenizer> training_tokenizer(const TrainOptions& o, const Mod
           "text again, or leave --tokenizer out",
           data.corpora.front().front().path.string(), of_files ? of_files->identity() : "",
           named ? named->identity() : "");
-  if (!named) named = of_files;
+  if (of_files) named = of_files;  // it knows what its samples were made with, too
   if (named) {
     require(shape_only || source.tokenizer.empty() || source.tokenizer == named->identity(),
             ErrorKind::data,
@@ -159,7 +159,7 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
   for (const std::vector<DataFile>& files : source.corpora) {
     readable.push_back(files);
     if (!source.holds_text() || (tokenizer->is_bytes() && readable_as_bytes(files))) continue;
-    pending.push_back({tokenize_job(files, o.data.text, *tokenizer, o.data.end_token), {}});
+    pending.push_back({tokenize_job(files, o.data.text, *tokenizer), {}});
     pending.back().file = cache_folder(o) / (job_key(pending.back().job) + ".tokens");
     readable.back() = {{pending.back().file, DataFormat::tokens}};
   }
@@ -178,7 +178,7 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
   for (size_t i = 0; i < readable.size(); ++i) {
     corpora.emplace_back(TokenData::open(readable[i]), static_cast<uint64_t>(o.run.seq_length),
                          o.data.document_mask && tokenizer && !source.holds_text()
-                             ? tokenizer->end_token(o.data.end_token)
+                             ? tokenizer->end_token()
                              : -1);
     orders.push_back(order_of(o, corpora.back(), source.weights[i] / sum, i));
   }

@@ -17,11 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* producer = "rankine";  // marks our own exports, which may be replaced
 
-constexpr std::array<std::string_view, 10> exported_names{
-    "config.json",       "generation_config.json",  "model.safetensors.index.json",
-    "tokenizer.json",    "tokenizer_config.json",   "tokenizer.model",
-    "added_tokens.json", "special_tokens_map.json", "vocab.json",
-    "merges.txt"};
+constexpr std::array<std::string_view, 12> exported_names{
+    "config.json",         "generation_config.json",  "model.safetensors.index.json",
+    "tokenizer.json",      "tokenizer_config.json",   "tokenizer.model",
+    "added_tokens.json",   "special_tokens_map.json", "vocab.json",
+    "merges.txt",          "chat_template.jinja",     "chat_template.json"};
 
 struct Shard {
   std::string name;
@@ -174,7 +174,9 @@ void export_hf(const fs::path& folder, const ModelConfig& config,
           dtype_name(options.dtype));
   require_replaceable(folder, options);
   const std::string config_text = hf_config_text(config, options.dtype);
-  const std::string generation_text = hf_generation_config_text(config);
+  // The model's own generation_config.json says more than what can be told from the config.
+  const bool has_own = options.extra_files.contains("generation_config.json");
+  const std::string generation_text = has_own ? "" : hf_generation_config_text(config);
   const std::vector<HfTensor> tensors = hf_tensors(config);
   const std::vector<Shard> shards = cut_shards(tensors, options);
   const WeightsByName named = by_name(weights);

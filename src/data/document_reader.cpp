@@ -1,5 +1,7 @@
 #include "data/document_reader.h"
 
+#include <utility>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -60,6 +62,7 @@ void TextReader::open_file() {
   const DataFile& file = files_[next_file_++];
   stream_ = open_stream(file.path, file.compression);
   stream_ended_ = false;
+  file_begins_ = true;
   fill(byte_order_mark.size());
   if (pending_.starts_with(byte_order_mark)) pending_.erase(0, byte_order_mark.size());
   if (!fill(1)) ++empty_files_;
@@ -77,6 +80,7 @@ bool TextReader::next(TextPiece& piece) {
   piece.file = static_cast<uint32_t>(next_file_ - 1);
   piece.is_lines = files_[piece.file].is_lines();
   piece.is_forced = false;
+  piece.begins = std::exchange(file_begins_, false);
   if (piece.is_lines)
     take_lines(piece);
   else

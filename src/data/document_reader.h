@@ -12,7 +12,7 @@ namespace rankine {
 struct TextPiece {
   uint32_t file = 0;  // index
   bool is_lines = false;
-  bool ends = true;         // the document, of text
+  bool begins = true, ends = true;  // the document, of text
   bool is_forced = false;   // the cut behind it may change tokens
   uint64_t bytes_read = 0;  // of all files up to its end, as they lie on disk
   std::string bytes;
@@ -50,7 +50,7 @@ class TextReader {
   size_t next_file_ = 0;
   std::unique_ptr<ByteStream> stream_;
   std::string pending_;  // read and not given out
-  bool stream_ended_ = true;
+  bool stream_ended_ = true, file_begins_ = true;
   uint64_t total_ = 0, bytes_before_ = 0, empty_files_ = 0;
 };
 

@@ -1,12 +1,10 @@
 #include "data/json_lines.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "base/error.h"
+#include "data/json_members.h"
 #include "data/utf8_text.h"
 
 namespace rankine {
@@ -26,24 +24,6 @@ std::string_view reason_of(simdjson::error_code code) {
       return "more nested than 1024 levels";
     default:
       return "no JSON";
-  }
-}
-
-std::string_view type_name(simdjson::dom::element_type type) {
-  using enum simdjson::dom::element_type;
-  switch (type) {
-    case ARRAY:
-      return "a list";
-    case OBJECT:
-      return "an object";
-    case STRING:
-      return "a string";
-    case BOOL:
-      return "true or false";
-    case NULL_VALUE:
-      return "null";
-    default:
-      return "a number";
   }
 }
 
@@ -77,67 +57,6 @@ JsonLines::JsonLines() : parser_(std::make_unique<Parser>()) {}
 JsonLines::JsonLines(JsonLines&&) noexcept = default;
 JsonLines::~JsonLines() = default;
 
-namespace {
-
-using Element = simdjson::dom::element;
-using Object = simdjson::dom::object;
-
-// Why a line is bad; thrown and caught within a line.
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  fail(ErrorKind::data, format, std::forward<Args>(args)...);
-}
-
-// The member of that name, if there is one.
-std::optional<Element> member(const Object& object, std::string_view name) {
-  std::optional<Element> found;
-  for (const auto& [key, value] : object) {
-    if (key != name) continue;
-    if (found) refuse("\"{}\" is there twice", name);
-    found = value;
-  }
-  return found;
-}
-
-std::string_view text_of(const std::optional<Element>& value, std::string_view name) {
-  std::string_view text;
-  if (!value) refuse("no \"{}\"", name);
-  if (value->get(text) != simdjson::SUCCESS)
-    refuse("\"{}\" is {}, not a string", name, type_name(value->type()));
-  return text;
-}
-
-Object object_of(const Element& value, std::string_view name) {
-  Object object;
-  if (value.get(object) != simdjson::SUCCESS)
-    refuse("{}{}, not an object", name, type_name(value.type()));
-  return object;
-}
-
-std::vector<ChatMessage> conversation_of(const Object& line, const ConversationFields& fields) {
-  std::vector<ChatMessage> out;
-  const std::optional<Element> messages = member(line, fields.messages);
-  if (!messages) {
-    const std::optional<Element> prompt = member(line, fields.prompt);
-    if (!prompt) refuse("neither \"{}\" nor \"{}\"", fields.messages, fields.prompt);
-    out.push_back({"user", std::string(text_of(prompt, fields.prompt))});
-    out.push_back(
-        {"assistant", std::string(text_of(member(line, fields.response), fields.response))});
-    return out;
-  }
-  simdjson::dom::array list;
-  if (messages->get(list) != simdjson::SUCCESS)
-    refuse("\"{}\" is {}, not a list", fields.messages, type_name(messages->type()));
-  for (const Element element : list) {
-    const Object message = object_of(element, "a message is ");
-    out.push_back({std::string(text_of(member(message, "role"), "role")),
-                   std::string(text_of(member(message, "content"), "content"))});
-  }
-  return out;
-}
-
-}  // namespace
-
 template <class OnLine>
 void JsonLines::read_lines(std::string_view piece, LineCounts& counts, OnLine&& on_line) {
   for (size_t begin = 0; begin < piece.size();) {
@@ -155,8 +74,8 @@ void JsonLines::read_lines(std::string_view piece, LineCounts& counts, OnLine&& 
     }
     try {
       const auto parsed = parser_->parse(line, room_behind, counts.replaced);
-      if (parsed.error() != simdjson::SUCCESS) refuse("{}", reason_of(parsed.error()));
-      on_line(object_of(parsed.value_unsafe(), ""));
+      if (parsed.error() != simdjson::SUCCESS) fail(ErrorKind::data, "{}", reason_of(parsed.error()));
+      on_line(json_object(parsed.value_unsafe(), ""));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
       ++counts.bad;
@@ -167,15 +86,17 @@ void JsonLines::read_lines(std::string_view piece, LineCounts& counts, OnLine&& 
 
 void JsonLines::read_field(std::string_view piece, const std::string& field, LineCounts& counts,
                            const std::function<void(std::string_view)>& on_text) {
-  read_lines(piece, counts,
-             [&](const Object& line) { on_text(text_of(member(line, field), field)); });
+  read_lines(piece, counts, [&](const simdjson::dom::object& line) {
+    on_text(json_text(json_member(line, field), field));
+  });
 }
 
-void JsonLines::read_conversations(
-    std::string_view piece, const ConversationFields& fields, LineCounts& counts,
-    const std::function<void(const std::vector<ChatMessage>&)>& on_conversation) {
-  read_lines(piece, counts,
-             [&](const Object& line) { on_conversation(conversation_of(line, fields)); });
+void JsonLines::read_conversations(std::string_view piece, const ConversationFields& fields,
+                                   LineCounts& counts,
+                                   const std::function<void(const Conversation&)>& on_conversation) {
+  read_lines(piece, counts, [&](const simdjson::dom::object& line) {
+    on_conversation(conversation_of(line, fields, true));
+  });
 }
 
 }  // namespace rankine

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "data/instructions.h"
+#include "data/chat/conversation.h"
 
-// JSON lines: one object a line. Strict: what is no JSON object with the wanted fields, each once
-// and a string, is a bad line with its reason.
+// JSON lines: one object a line. Strict: what is no JSON object with the wanted fields, each a
+// string, is a bad line with its reason.
 namespace rankine {
 
 struct LineFault {
@@ -35,9 +35,9 @@ class JsonLines {
   void read_field(std::string_view piece, const std::string& field, LineCounts& counts,
                   const std::function<void(std::string_view)>& on_text);
   // Likewise for each conversation; an Error{data} that on_conversation throws makes the line bad.
-  void read_conversations(
-      std::string_view piece, const ConversationFields& fields, LineCounts& counts,
-      const std::function<void(const std::vector<ChatMessage>&)>& on_conversation);
+  void read_conversations(std::string_view piece, const ConversationFields& fields,
+                          LineCounts& counts,
+                          const std::function<void(const Conversation&)>& on_conversation);
 
  private:
   struct Parser;

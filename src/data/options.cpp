@@ -35,18 +35,36 @@ void declare_instruction_options(OptionTable& table, TextOptions& options) {
              "NAME");
   table.text({"messages-field"}, &fields.messages,
              "of instructions: the field of a list of {role, content}", "NAME");
-  table.text({"chat-template"}, &options.chat_template,
-             "how conversations become text: the name of a template, none for prompt and response "
-             "one after the other; empty: the tokenizer's own, if it has one",
+  table.texts({"ignore-fields"}, &fields.ignored,
+              "of instructions: fields of conversations and messages that are left out; others "
+              "without a meaning are refused");
+  table.text({"chat-template"}, &options.chat.name,
+             "how conversations become text: llama3, llama3.1, chatml, qwen3, mistral, llama2, "
+             "plain, or none for prompt and response one after the other; empty: the tokenizer's "
+             "own, if it has one",
              "NAME");
+  declare_chat_kwargs(table, options.chat.kwargs);
 }
 
-void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token) {
-  table.text({"tokenizer", "tokenizer-model"}, &tokenizer,
+void declare_chat_kwargs(OptionTable& table, std::string& kwargs) {
+  table.text({"chat-template-kwargs"}, &kwargs,
+             "further variables of the chat template, as '{\"enable_thinking\": false}'", "JSON");
+}
+
+void declare_begin_token(OptionTable& table, std::string& begin_token) {
+  table.text({"begin-token"}, &begin_token,
+             "the token in front of every text, as it is spelled, or none; empty: the tokenizer's "
+             "bos_token, where the tokenizer adds it",
+             "TEXT");
+}
+
+void declare_tokenizer_options(OptionTable& table, const TokenizerOptions& options) {
+  table.text({"tokenizer", "tokenizer-model"}, &options.tokenizer,
              "how text becomes tokens: bytes, a tokenizer.json, or a folder with one or with "
              "vocab.json and merges.txt",
              "NAME");
-  table.text({"end-token"}, &end_token,
+  declare_begin_token(table, options.begin_token);
+  table.text({"end-token"}, &options.end_token,
              "the token between documents, as it is spelled; empty: the tokenizer's eos_token",
              "TEXT");
 }
@@ -64,7 +82,7 @@ void declare_options(OptionTable& table, DataOptions& options) {
              "shares of the samples that come from each path of --data, as 0.7,0.3; empty: the "
              "paths are one corpus",
              "LIST");
-  declare_tokenizer_options(table, options.tokenizer, options.end_token);
+  declare_tokenizer_options(table, {options.tokenizer, options.begin_token, options.end_token});
   table.path({"data-cache"}, &options.cache,
              "folder of the token files that are made from text; empty: token-cache beside the "
              "run's folder");

@@ -30,13 +30,13 @@ struct TextOptions {
   std::string text_field = "text";  // of JSON lines
   double bad_lines = 0.01;          // of a file's JSON lines: more are an error
   ConversationFields conversation;
-  std::string chat_template;  // "": the tokenizer's own, if it has one; "none"
+  ChatTemplateChoice chat;  // its name "": the tokenizer's own, if it has one; "none"
 };
 
 struct DataOptions {
   TextOptions text;
   std::string tokenizer;              // "bytes", a path, or "": the model's own, otherwise bytes
-  std::string end_token;              // between documents; "": the tokenizer's own
+  std::string begin_token, end_token;  // of documents; "": the tokenizer's own
   std::string weights;                // "0.7,0.3", one for each path; "": one corpus of all paths
   std::filesystem::path cache;        // folder of token files made from text; "": beside the run
   bool document_mask = false;         // attention stays within documents
@@ -45,10 +45,19 @@ struct DataOptions {
 
 // --data, --data-format, --text-field, --bad-lines.
 void declare_options(OptionTable& table, TextOptions& options);
-// The fields of conversations and --chat-template.
+// The fields of conversations, --chat-template and --chat-template-kwargs.
 void declare_instruction_options(OptionTable& table, TextOptions& options);
-// --tokenizer and --end-token.
-void declare_tokenizer_options(OptionTable& table, std::string& tokenizer, std::string& end_token);
+// --begin-token.
+void declare_begin_token(OptionTable& table, std::string& begin_token);
+// --tokenizer, --begin-token and --end-token.
+struct TokenizerOptions {
+  std::string& tokenizer;
+  std::string& begin_token;
+  std::string& end_token;
+};
+void declare_tokenizer_options(OptionTable& table, const TokenizerOptions& options);
+// --chat-template-kwargs.
+void declare_chat_kwargs(OptionTable& table, std::string& kwargs);
 // --document-mask.
 void declare_document_mask(OptionTable& table, bool& document_mask);
 void declare_options(OptionTable& table, DataOptions& options);

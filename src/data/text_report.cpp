@@ -38,6 +38,7 @@ void TextReport::add(const PieceReport& piece) {
   }
   empty_documents_ += piece.empty_documents;
   forced_cuts_ += piece.forced_cuts;
+  samples_without_target_ += piece.samples_without_target;
   if (piece.has_nul && (nul_files_.empty() || nul_files_.back() != piece.file))
     nul_files_.push_back(piece.file);
   if (lines.bad >= judged_at) check_share();
@@ -67,6 +68,11 @@ std::vector<std::string> TextReport::notes() const {
     out.push_back(fmt::format("{} places that are not UTF-8 became U+FFFD", all_.replaced));
   if (empty_documents_ > 0)
     out.push_back(fmt::format("{} empty documents are left out", empty_documents_));
+  if (samples_without_target_ > 0)
+    out.push_back(fmt::format(
+        "{} conversations have nothing to learn (no reply, or \"weight\": 0 on all) and are left "
+        "out",
+        samples_without_target_));
   if (!nul_files_.empty())
     out.push_back(fmt::format(
         "'{}'{}: NUL bytes in text; is it a binary file?", files_[nul_files_[0]].path.string(),

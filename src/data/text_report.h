@@ -13,6 +13,7 @@ struct PieceReport {
   uint32_t file = 0;
   LineCounts lines;  // of JSON lines; of text only `replaced`
   uint64_t empty_documents = 0, forced_cuts = 0;
+  uint64_t samples_without_target = 0;  // all their replies are excluded or dropped
   bool has_nul = false;  // in text
 };
 
@@ -36,7 +37,7 @@ class TextReport {
   PieceReport file_;  // of the file under way
   std::vector<std::string> first_faults_;
   LineCounts all_;
-  uint64_t empty_documents_ = 0, forced_cuts_ = 0;
+  uint64_t empty_documents_ = 0, forced_cuts_ = 0, samples_without_target_ = 0;
   std::vector<uint32_t> nul_files_;
 };
 

@@ -1,5 +1,6 @@
 #include "data/text_tokenizer.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@ namespace rankine {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 uint64_t bytes_hash() {
   static const uint64_t hash = BpeTokenizer::parse(byte_tokenizer_json(), "bytes").hash();
@@ -41,7 +43,8 @@ TextTokenizer TextTokenizer::open(const fs::path& name) {
   const fs::path folder = fs::is_directory(name, code) ? name : name.parent_path();
   std::map<std::string, std::string> files;
   for (const char* file :
-       {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
+       {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+        "chat_template.json"})
     if (fs::exists(folder / file, code)) files.emplace(file, read_text(folder / file));
   return {BpeTokenizer::open(name), std::move(files), folder.empty() ? "." : folder.string()};
 }
@@ -53,8 +56,59 @@ bool TextTokenizer::lies_in(const fs::path& folder) {
 }
 
 TextTokenizer TextTokenizer::parse(std::string json, std::string config, const std::string& file) {
-  BpeTokenizer bpe = BpeTokenizer::parse(json, file, config);
+  BpeTokenizer bpe = BpeTokenizer::parse(json, file, {.config = config, .map = ""});
   return {std::move(bpe), {{"tokenizer_config.json", std::move(config)}}, file};
+}
+
+TextTokenizer TextTokenizer::with_config(std::string config) const {
+  const std::string json_file = (fs::path(place_) / "tokenizer.json").string();
+  BpeTokenizer bpe = BpeTokenizer::parse(bpe_->json(), json_file,
+                                         {.config = config, .map = file("special_tokens_map.json")});
+  std::map<std::string, std::string> files = files_;
+  files["tokenizer_config.json"] = std::move(config);
+  return {std::move(bpe), std::move(files), place_};
+}
+
+TextTokenizer TextTokenizer::with_bounds(const std::string& begin, const std::string& end) const {
+  if (begin.empty() && end.empty()) return *this;
+  const auto check = [&](const char* option, const std::string& text) {
+    require(bpe_->token_id(text) >= 0, ErrorKind::data,
+            "{} '{}' is no token of the tokenizer of '{}'", option, text, place_);
+  };
+  Json config = Json::parse(whole_config());
+  if (!end.empty()) {
+    check("--end-token", end);
+    config["eos_token"] = end;
+  }
+  if (!begin.empty()) config["add_bos_token"] = begin != "none";
+  if (!begin.empty() && begin != "none") {
+    check("--begin-token", begin);
+    config["bos_token"] = begin;
+  }
+  return with_config(config.dump(2) + "\n");
+}
+
+TextTokenizer TextTokenizer::with_file(const std::string& name, std::string text) const {
+  TextTokenizer out = *this;
+  out.files_[name] = std::move(text);
+  return out;
+}
+
+std::string TextTokenizer::whole_config() const {
+  const std::string text = file("tokenizer_config.json");
+  Json config = text.empty() ? Json::object() : Json::parse(text);
+  const SpecialIds& special = bpe_->special();
+  const auto name = [&](const char* key, int32_t id) {
+    if (id >= 0 && !config.contains(key)) config[key] = bpe_->spelled(id);
+  };
+  name("bos_token", special.begin);
+  name("eos_token", special.end);
+  name("pad_token", special.pad);
+  name("unk_token", special.unknown);
+  const ChatTemplateFiles files = chat_template_files();
+  if (ChatTemplate::lies_in(files) && (!files.jinja.empty() || !config.contains("chat_template")))
+    config["chat_template"] = chat_template().text();
+  return config.dump(2) + "\n";
 }
 
 std::string TextTokenizer::identity() const {
@@ -66,18 +120,34 @@ std::string TextTokenizer::file(const std::string& name) const {
   return at == files_.end() ? "" : at->second;
 }
 
-ChatTemplate TextTokenizer::chat_template(const std::string& name) const {
-  return ChatTemplate::parse(file("tokenizer_config.json"), file("chat_template.jinja"), place_,
-                             name);
+ChatTemplateFiles TextTokenizer::chat_template_files() const {
+  ChatTemplateFiles out{.config = file("tokenizer_config.json"),
+                        .jinja = file("chat_template.jinja"),
+                        .json = file("chat_template.json"),
+                        .place = place_};
+  const SpecialIds& special = bpe_->special();
+  const auto add = [&](const char* name, int32_t id) {
+    if (id >= 0) out.tokens[name] = bpe_->spelled(id);
+  };
+  add("bos_token", special.begin);
+  add("eos_token", special.end);
+  add("pad_token", special.pad);
+  add("unk_token", special.unknown);
+  return out;
 }
 
-int32_t TextTokenizer::end_token(std::string_view named) const {
-  if (!named.empty()) {
-    const int32_t id = bpe_->token_id(named);
-    require(id >= 0, ErrorKind::data, "--end-token '{}' is no token of the tokenizer of '{}'",
-            named, place_);
-    return id;
-  }
+ChatTemplate TextTokenizer::chat_template(const ChatTemplateChoice& choice) const {
+  return ChatTemplate::parse(chat_template_files(), choice);
+}
+
+TokenIds TextTokenizer::first_tokens() const {
+  const SpecialIds& special = bpe_->special();
+  if (!bpe_->begins().empty()) return bpe_->begins();
+  const int32_t first = special.begin >= 0 ? special.begin : special.end;
+  return first >= 0 ? TokenIds{first} : TokenIds{};
+}
+
+int32_t TextTokenizer::end_token() const {
   const int32_t own = bpe_->special().end;
   const int32_t id = own >= 0 ? own : bpe_->token_id("<|endoftext|>");
   require(id >= 0, ErrorKind::data,

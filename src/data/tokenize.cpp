@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/ordered_work.h"
@@ -55,16 +56,27 @@ class PieceEncoder {
         ++out.report.empty_documents;
         return;
       }
-      append(text);
+      begin_document();
+      append(text, PieceStart::text);
       ids_.push_back(job_.end_token);
       ++out.documents;
     });
   }
 
+  void begin_document() {
+    const TokenIds& begins = job_.tokenizer.bpe().begins();
+    ids_.insert(ids_.end(), begins.begin(), begins.end());
+  }
+
   void encode_samples(const TextPiece& piece, EncodedPiece& out) {
     lines_.read_conversations(piece.bytes, job_.format.fields, out.report.lines,
-                              [&](const std::vector<ChatMessage>& conversation) {
-                                samples_.encode(conversation, sample_tokens_);
+                              [&](const Conversation& conversation) {
+                                const ChatTokens tokens = samples_.encode(conversation);
+                                if (!SampleEncoder::learns(tokens)) {
+                                  ++out.report.samples_without_target;
+                                  return;
+                                }
+                                append_sample(tokens, sample_tokens_);
                                 ++out.documents;
                               });
   }
@@ -75,16 +87,18 @@ class PieceEncoder {
     // Bytes are kept whatever they are.
     const bool is_bytes = job_.tokenizer.is_bytes();
     out.report.forced_cuts = piece.is_forced && !is_bytes ? 1 : 0;
+    if (piece.begins) begin_document();
     append(is_bytes ? std::string_view(bytes)
-                    : valid_utf8(bytes, valid_, out.report.lines.replaced));
+                    : valid_utf8(bytes, valid_, out.report.lines.replaced),
+           piece.begins ? PieceStart::text : PieceStart::within);
     if (!piece.ends) return;
     ids_.push_back(job_.end_token);
     ++out.documents;
   }
 
   // What a document says of special tokens is text.
-  void append(std::string_view text) {
-    if (!job_.tokenizer.is_bytes()) return encoder_.encode(text, {}, ids_);
+  void append(std::string_view text, PieceStart start) {
+    if (!job_.tokenizer.is_bytes()) return encoder_.encode(text, {.start = start}, ids_);
     for (const char byte : text) ids_.push_back(static_cast<uint8_t>(byte));
   }
 
@@ -107,6 +121,14 @@ class PieceEncoder {
   std::string valid_;
 };
 
+// A text that changes with what samples are made of.
+std::string format_identity(const InstructionFormat& format) {
+  const ConversationFields& fields = format.fields;
+  std::string out = fmt::format("{}\n{}\n{}\n", fields.prompt, fields.response, fields.messages);
+  for (const std::string& name : fields.ignored) out += "ignored " + name + "\n";
+  return out + (format.chat ? format.chat->identity() : "no template") + "\n";
+}
+
 std::string lines_of(const std::vector<std::string>& notes) {
   std::string out;
   for (const std::string& note : notes) out += note + "\n";
@@ -116,16 +138,15 @@ std::string lines_of(const std::vector<std::string>& notes) {
 }  // namespace
 
 TokenizeJob tokenize_job(std::vector<DataFile> files, const TextOptions& options,
-                         const TextTokenizer& tokenizer, const std::string& end_token) {
+                         const TextTokenizer& tokenizer) {
   TokenizeJob job{.files = std::move(files),
                   .text_field = options.text_field,
                   .bad_lines = options.bad_lines,
-                  .tokenizer = tokenizer,
-                  .end_token = 0};
+                  .tokenizer = tokenizer};
   if (job.makes_samples())
-    job.format = {options.conversation, chosen_template(options.chat_template, tokenizer)};
+    job.format = {options.conversation, chosen_template(options.chat, tokenizer)};
   // With a template the token that ends a reply is the template's own.
-  if (!job.format.chat) job.end_token = tokenizer.end_token(end_token);
+  if (!job.format.chat) job.end_token = tokenizer.end_token();
   return job;
 }
 
@@ -163,7 +184,7 @@ TokenFileFacts tokenize(const TokenizeJob& job, TokenFileWriter& output, int thr
                        .end_token = job.makes_samples() ? -1 : job.end_token,
                        .samples = job.makes_samples(),
                        .tokenizer_json = job.tokenizer.file("tokenizer.json"),
-                       .tokenizer_config = job.tokenizer.file("tokenizer_config.json"),
+                       .tokenizer_config = job.tokenizer_config(),
                        .notes = lines_of(notes)};
   require(facts.tokens > 0, ErrorKind::data, "'{}': there are no documents in the data",
           job.files.front().path.string());
@@ -171,12 +192,22 @@ TokenFileFacts tokenize(const TokenizeJob& job, TokenFileWriter& output, int thr
   return facts;
 }
 
+std::string TokenizeJob::tokenizer_config() const {
+  const std::string config = tokenizer.whole_config();
+  if (!format.chat) return config;
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(config);
+  json["chat_template"] = format.chat->text();
+  return json.dump(2) + "\n";
+}
+
 std::string job_key(const TokenizeJob& job) {
-  constexpr int result_version = 1;  // grows when the same job comes to give other tokens
+  constexpr int result_version = 2;  // grows when the same job comes to give other tokens
   constexpr uint64_t parts = 16, part_bytes = 4096;
   std::string text =
       fmt::format("{} {:016x} {} {} {}\n", result_version, job.tokenizer.bpe().hash(),
                   job.end_token, job.text_field, job.bad_lines);
+  text += format_identity(job.format) + job.tokenizer_config() + "\n";
+  for (const int32_t id : job.tokenizer.bpe().begins()) text += fmt::format("begins {}\n", id);
   std::vector<char> buffer(part_bytes);
   for (const DataFile& file : job.files) {
     const File opened = File::open_read(file.path);

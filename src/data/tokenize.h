@@ -17,14 +17,16 @@ struct TokenizeJob {
   std::string text_field;
   double bad_lines = 0;
   TextTokenizer tokenizer;
-  int32_t end_token = 0;          // behind each document
+  int32_t end_token = -1;         // behind each document; -1: of samples with a chat template
   InstructionFormat format = {};  // of instructions
 
   bool makes_samples() const { return files.front().format == DataFormat::instructions; }
+  // tokenizer_config.json as the token file carries it: with the template that made its samples.
+  std::string tokenizer_config() const;
 };
 // As the options say. Error{data} when the tokenizer has no end token or template of that name.
 TokenizeJob tokenize_job(std::vector<DataFile> files, const TextOptions& options,
-                         const TextTokenizer& tokenizer, const std::string& end_token);
+                         const TextTokenizer& tokenizer);
 
 struct TokenizeProgress {
   uint64_t bytes = 0, total_bytes = 0;  // of the files, as they lie on disk

@@ -81,6 +81,16 @@ AddedTokens::Match AddedTokens::find(std::string_view text, size_t from) const {
   return {};
 }
 
+std::optional<AddedTokens::Found> AddedTokens::first(std::string_view text) const {
+  for (size_t at = 0; at < text.size();) {
+    const Match match = find(text, at);
+    if (match.token == nullptr) break;
+    if (!match.token->white_space) return Found{match.token->id, match.begin, match.end};
+    at = match.end;
+  }
+  return std::nullopt;
+}
+
 AddedTokens::Match AddedTokens::widen(Match match, std::string_view text, size_t done) {
   const AddedToken& token = *match.token;
   if (token.single_word) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,12 @@ class AddedTokens {
   // `contents[i]` is what tokens[i] looks like in text.
   AddedTokens(std::vector<AddedToken> tokens, const std::vector<std::string>& contents);
 
+  // The first one in the text that is no white space, by its bytes; nothing when there is none.
+  struct Found {
+    int32_t id = 0;
+    size_t begin = 0, end = 0;
+  };
+  std::optional<Found> first(std::string_view text) const;
   // Whether white space around tokens for white space is lost.
   bool loses_white_space() const;
 
@@ -37,17 +44,27 @@ class AddedTokens {
       if (!text.empty()) on_text(text);
       return;
     }
+    split_where(
+        text,
+        [&](const AddedToken& token, size_t, size_t) { return parse || token.white_space; },
+        on_text, [&](const AddedToken& token, size_t) { on_token(token); });
+  }
+
+  // The same with the tokens that allowed(token, begin, end) takes, and on_token(token, begin).
+  template <class Allowed, class OnText, class OnToken>
+  void split_where(std::string_view text, Allowed&& allowed, OnText&& on_text,
+                   OnToken&& on_token) const {
     size_t done = 0;
     for (size_t at = 0; at < text.size();) {
       const Match match = find(text, at);
       if (match.token == nullptr) break;
       at = match.end;
-      if (!parse && !match.token->white_space) continue;
+      if (!allowed(*match.token, match.begin, match.end)) continue;
       const Match whole = widen(match, text, done);
       if (whole.token == nullptr) continue;
       if (whole.begin > done) on_text(text.substr(done, whole.begin - done));
       // The next one may lie in the white space that this one takes; nothing of it may be left.
-      if (whole.begin < whole.end) on_token(*whole.token);
+      if (whole.begin < whole.end) on_token(*whole.token, match.begin);
       done = whole.end;
     }
     if (done < text.size()) on_text(text.substr(done));

@@ -62,19 +62,21 @@ void Encoder::encode(std::string_view text, EncodeOptions options, TokenIds& out
   tokenizer_.raw_added_.split(
       text, options.parse_special,
       [&](std::string_view piece) {
-        const bool first = piece.data() == text.data() && !options.continues;
-        encode_piece(piece, first, options.parse_special, out);
+        const bool first = piece.data() == text.data();
+        encode_piece(piece, first ? options.start : PieceStart::later, options.parse_special, out);
       },
       [&](const AddedToken& token) { out.push_back(token.id); });
   if (options.add_special) out.insert(out.end(), after.begin(), after.end());
 }
 
-void Encoder::encode_piece(std::string_view piece, bool first, bool parse_special, TokenIds& out) {
-  const std::string_view text = tokenizer_.normalizer_.apply(piece, buffers_);
+void Encoder::encode_piece(std::string_view piece, PieceStart start, bool parse_special,
+                           TokenIds& out) {
+  const std::string_view text = tokenizer_.normalizer_.apply(piece, buffers_, start);
   tokenizer_.normalized_added_.split(
       text, parse_special,
       [&](std::string_view part) {
-        tokenizer_.pre_tokenizer_.split(part, first && part.data() == text.data(),
+        const bool first = part.data() == text.data();
+        tokenizer_.pre_tokenizer_.split(part, first ? start : PieceStart::later,
                                         [&](std::string_view word) { encode_word(word, out); });
       },
       [&](const AddedToken& token) { out.push_back(token.id); });

@@ -11,7 +11,9 @@
 #include "data/tokenizer/added_tokens.h"
 #include "data/tokenizer/bpe_model.h"
 #include "data/tokenizer/normalizer.h"
+#include "data/tokenizer/piece_start.h"
 #include "data/tokenizer/pre_tokenizer.h"
+#include "data/tokenizer/special_texts.h"
 #include "data/tokenizer/text_decoder.h"
 #include "data/tokenizer/word_cache.h"
 
@@ -21,9 +23,9 @@
 namespace rankine {
 
 struct EncodeOptions {
-  bool add_special = false;    // what the template puts before and after, as a "<s>"
+  bool add_special = false;    // what the tokenizer puts before and after texts, as a "<s>"
   bool parse_special = false;  // added tokens spelled out in the text become those tokens
-  bool continues = false;  // other tokens stand before it: what only a beginning gets is left out
+  PieceStart start = PieceStart::text;  // of what the text is a part of
 };
 
 struct SpecialIds {
@@ -35,10 +37,9 @@ class BpeTokenizer {
   // A tokenizer.json, a folder with one, or a folder with GPT-2's vocab.json and merges.txt.
   // Error{data} with file and place for what is damaged or not understood.
   static BpeTokenizer open(const std::filesystem::path& path);
-  // From the texts of tokenizer.json and of tokenizer_config.json ("" for none); `file` is for
-  // messages.
+  // From the texts of tokenizer.json and of the files beside it; `file` is for messages.
   static BpeTokenizer parse(std::string_view json, const std::string& file,
-                            std::string_view config = "");
+                            const TokenizerSettings& settings = {});
 
   // Convenient, and slower than an Encoder, which remembers words.
   TokenIds encode(std::string_view text, EncodeOptions options = {}) const;
@@ -53,6 +54,19 @@ class BpeTokenizer {
   // Whether decode gives back any text, byte for byte.
   bool keeps_text() const { return keeps_text_; }
   const SpecialIds& special() const { return special_; }
+  // What stands in front of every text, as a "<s>"; mostly nothing or one token.
+  const TokenIds& begins() const { return template_.before; }
+  // A token as the vocabulary spells it; token_id() of it is `id`. Error{data} for no token.
+  std::string spelled(int32_t id) const {
+    check_id(id);
+    return std::string(token(id));
+  }
+  // The first added token, special or not, that is spelled out in the text.
+  std::optional<AddedTokens::Found> first_added(std::string_view text) const {
+    return all_added_.first(text);
+  }
+  // All of them, as they are spelled.
+  const AddedTokens& all_added() const { return all_added_; }
   // The id of an added token by its text, or -1.
   int32_t added_id(std::string_view content) const;
   // The id of an added token, or of an ordinary one with these bytes, or -1.
@@ -74,7 +88,8 @@ class BpeTokenizer {
   BpeTokenizer(const JsonPlace& root, std::string_view json);
   void read_added(const JsonPlace& list, size_t model_tokens);
   void read_template(const JsonPlace& place);
-  void read_special(std::string_view config, const std::string& file);
+  void read_special(const TokenizerSettings& settings, const std::string& file);
+  void guess_special();
   void check_id(int32_t id) const;
   // What the decoder gets for this id.
   std::string_view token(int32_t id) const;
@@ -82,7 +97,7 @@ class BpeTokenizer {
   Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   std::unique_ptr<const BpeModel> model_;
-  AddedTokens raw_added_, normalized_added_;
+  AddedTokens raw_added_, normalized_added_, all_added_;
   std::unordered_map<int32_t, AddedToken> added_;
   TextDecoder decoder_;
   Template template_;
@@ -102,7 +117,7 @@ class Encoder {
   void encode(std::string_view text, EncodeOptions options, TokenIds& out);
 
  private:
-  void encode_piece(std::string_view piece, bool first, bool parse_special, TokenIds& out);
+  void encode_piece(std::string_view piece, PieceStart start, bool parse_special, TokenIds& out);
   void encode_word(std::string_view word, TokenIds& out);
 
   const BpeTokenizer& tokenizer_;

@@ -73,9 +73,11 @@ std::string_view Normalizer::apply(const Step& step, std::string_view text, std:
   return buffer;
 }
 
-std::string_view Normalizer::apply(std::string_view text, std::string (&buffers)[2]) const {
+std::string_view Normalizer::apply(std::string_view text, std::string (&buffers)[2],
+                                   PieceStart start) const {
   size_t into = 0;
   for (const Step& step : steps_) {
+    if (step.kind == Step::Kind::prepend && start == PieceStart::within) continue;
     const std::string_view changed = apply(step, text, buffers[into]);
     // The other buffer is free once its text was read.
     if (changed.data() == buffers[into].data()) into = 1 - into;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/tokenizer/json_place.h"
+#include "data/tokenizer/piece_start.h"
 
 // What happens to text before it is cut into words.
 namespace rankine {
@@ -21,7 +22,8 @@ class Normalizer {
   // Whether text on both sides of a line end is changed as if the other were not there.
   bool keeps_line_ends() const;
   // `text` itself or a view of one of the buffers.
-  std::string_view apply(std::string_view text, std::string (&buffers)[2]) const;
+  std::string_view apply(std::string_view text, std::string (&buffers)[2],
+                         PieceStart start = PieceStart::text) const;
 
  private:
   struct Step {

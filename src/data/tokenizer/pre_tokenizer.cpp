@@ -44,12 +44,15 @@ size_t PreTokenizer::other_piece_bytes(const SplitStep& step, std::string_view t
   return mark_bytes(step, text.substr(at));
 }
 
-std::string PreTokenizer::prefixed(const SplitStep& step, std::string_view piece, bool first) {
+std::string PreTokenizer::prefixed(const SplitStep& step, std::string_view piece,
+                                   PieceStart start) {
   if (step.kind == Kind::prefix_space)
-    return piece.starts_with(' ') ? std::string(piece) : " " + std::string(piece);
+    return piece.starts_with(' ') || start == PieceStart::within ? std::string(piece)
+                                                                 : " " + std::string(piece);
   std::string buffer;
   const std::string_view marked = replace_all(piece, " ", step.mark, buffer);
-  const bool wanted = step.prefix == Prefix::always || (step.prefix == Prefix::first && first);
+  const bool wanted = (step.prefix == Prefix::always && start != PieceStart::within) ||
+                      (step.prefix == Prefix::first && start == PieceStart::text);
   return (wanted && !marked.starts_with(step.mark) ? step.mark : "") + std::string(marked);
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/tokenizer/json_place.h"
+#include "data/tokenizer/piece_start.h"
 #include "data/tokenizer/split_pattern.h"
 
 // How text is cut into words, which merges never cross.
@@ -43,23 +44,22 @@ class PreTokenizer {
   void add(SplitStep step) { steps_.push_back(std::move(step)); }
 
   // Calls on_word(word) from left to right; the words are not empty and live until the call ends.
-  // `first`: the piece begins where the whole text begins.
   template <class OnWord>
-  void split(std::string_view piece, bool first, OnWord&& on_word) const {
-    split_from(0, piece, first, on_word);
+  void split(std::string_view piece, PieceStart start, OnWord&& on_word) const {
+    split_from(0, piece, start, on_word);
   }
 
  private:
   template <class OnWord>
-  void split_from(size_t index, std::string_view piece, bool first, OnWord& on_word) const {
+  void split_from(size_t index, std::string_view piece, PieceStart start, OnWord& on_word) const {
     if (piece.empty()) return;
     if (index == steps_.size()) return on_word(piece);
     const SplitStep& step = steps_[index];
     if (step.kind >= SplitStep::Kind::prefix_space)
-      return split_from(index + 1, prefixed(step, piece, first), first, on_word);
+      return split_from(index + 1, prefixed(step, piece, start), start, on_word);
     for (size_t at = 0; at < piece.size();) {
       const size_t bytes = piece_bytes(step, piece, at);
-      split_from(index + 1, piece.substr(at, bytes), first && at == 0, on_word);
+      split_from(index + 1, piece.substr(at, bytes), at == 0 ? start : PieceStart::later, on_word);
       at += bytes;
     }
   }
@@ -68,7 +68,7 @@ class PreTokenizer {
                                                  : other_piece_bytes(step, text, at);
   }
   static size_t other_piece_bytes(const SplitStep& step, std::string_view text, size_t at);
-  static std::string prefixed(const SplitStep& step, std::string_view piece, bool first);
+  static std::string prefixed(const SplitStep& step, std::string_view piece, PieceStart start);
   void read(const JsonPlace& place);
   void read_byte_level(JsonMembers& members);
   void read_split(JsonMembers& members);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/read_model.h"
+#include "data/tokenizer/special_texts.h"
 #include "data/tokenizer/tokenizer_files.h"
 
 // What a tokenizer.json says, place by place.
@@ -31,16 +32,6 @@ AddedToken read_added_token(const JsonPlace& place) {
   return token;
 }
 
-// The text of a token in tokenizer_config.json, which is a string or an object with "content".
-std::string special_content(const Json& config, const char* key) {
-  const auto at = config.find(key);
-  if (at == config.end()) return "";
-  if (at->is_string()) return at->get<std::string>();
-  return at->is_object() && at->contains("content") && at->at("content").is_string()
-             ? at->at("content").get<std::string>()
-             : "";
-}
-
 }  // namespace
 
 BpeTokenizer BpeTokenizer::open(const fs::path& path) {
@@ -48,26 +39,25 @@ BpeTokenizer BpeTokenizer::open(const fs::path& path) {
   const bool is_folder = fs::is_directory(path, code);
   const fs::path folder = is_folder ? path : path.parent_path();
   const fs::path file = is_folder ? path / "tokenizer.json" : path;
-  const fs::path config = folder / "tokenizer_config.json";
-  const std::string config_text = fs::exists(config, code) ? read_text(config) : "";
+  const TokenizerSettings settings = read_tokenizer_settings(folder);
   if (is_folder && !fs::exists(file, code)) {
     require(fs::exists(folder / "vocab.json", code) && fs::exists(folder / "merges.txt", code),
             ErrorKind::data,
             "'{}' has neither a tokenizer.json nor a vocab.json and merges.txt; other tokenizer "
             "files are not read",
             path.string());
-    return parse(json_of_vocabulary_files(folder), (folder / "vocab.json").string(), config_text);
+    return parse(json_of_vocabulary_files(folder), (folder / "vocab.json").string(), settings);
   }
-  return parse(read_text(file), file.string(), config_text);
+  return parse(read_text(file), file.string(), settings);
 }
 
 BpeTokenizer BpeTokenizer::parse(std::string_view text, const std::string& file,
-                                 std::string_view config) {
+                                 const TokenizerSettings& settings) {
   const Json root = parse_tokenizer_json(text, file);
   BpeTokenizer out(JsonPlace(root, file), text);
   const std::string canonical = root.dump();
   out.hash_ = XXH3_64bits(canonical.data(), canonical.size());
-  out.read_special(config, file);
+  out.read_special(settings, file);
   return out;
 }
 
@@ -130,6 +120,13 @@ void BpeTokenizer::read_added(const JsonPlace& list, size_t model_tokens) {
                                          : std::string_view(token.content));
     tokens[normal].push_back(token);
   }
+  std::vector<AddedToken> all;
+  std::vector<std::string> spelled;
+  for (const auto& [id, token] : added_) {
+    all.push_back(token);
+    spelled.push_back(token.content);
+  }
+  all_added_ = AddedTokens(std::move(all), spelled);
   raw_added_ = AddedTokens(std::move(tokens[0]), contents[0]);
   normalized_added_ = AddedTokens(std::move(tokens[1]), contents[1]);
 }
@@ -157,17 +154,29 @@ void BpeTokenizer::read_template(const JsonPlace& place) {
   members.finish();
 }
 
-void BpeTokenizer::read_special(std::string_view config, const std::string& file) {
-  if (!config.empty()) {
-    const std::string name = (fs::path(file).parent_path() / "tokenizer_config.json").string();
-    const Json parsed = parse_tokenizer_json(config, name);
-    special_ = {.begin = token_id(special_content(parsed, "bos_token")),
-                .end = token_id(special_content(parsed, "eos_token")),
-                .pad = token_id(special_content(parsed, "pad_token")),
-                .unknown = token_id(special_content(parsed, "unk_token"))};
-    return;
-  }
-  // Without that file only the names in common use are left to go by.
+void BpeTokenizer::read_special(const TokenizerSettings& settings, const std::string& file) {
+  const fs::path path = file;
+  // These two files are GPT-2's own; tokenizer.json is every class's.
+  const bool is_gpt2 = path.filename() == "vocab.json";
+  const SpecialTexts texts =
+      special_texts(settings, path.parent_path(), is_gpt2 ? "GPT2Tokenizer" : "");
+  if (texts.known)
+    special_ = {.begin = token_id(texts.begin),
+                .end = token_id(texts.end),
+                .pad = token_id(texts.pad),
+                .unknown = token_id(texts.unknown)};
+  else
+    guess_special();
+  const auto put = [](TokenIds& around, int32_t id, bool wanted) {
+    if (id >= 0) std::erase(around, id);
+    if (id >= 0 && wanted) around.insert(around.begin(), id);
+  };
+  if (texts.adds_begin) put(template_.before, special_.begin, *texts.adds_begin);
+  if (texts.adds_end) put(template_.after, special_.end, *texts.adds_end);
+}
+
+// Where no file says anything only the names in common use are left to go by.
+void BpeTokenizer::guess_special() {
   const auto first_of = [&](std::initializer_list<const char*> names) -> int32_t {
     for (const char* name : names)
       if (const int32_t id = added_id(name); id >= 0) return id;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "data/corpus.h"
 #include "data/tokenize.h"
 #include "support/errors.h"
@@ -24,14 +26,14 @@ TextOptions options_of(const std::string& chat_template = "") {
   TextOptions options;
   options.format = DataFormat::instructions;
   options.bad_lines = 1;
-  options.chat_template = chat_template;
+  options.chat.name = chat_template;
   return options;
 }
 
 void make(const TemporaryFolder& folder, const std::string& lines, const TextOptions& options) {
   const TokenizeJob job =
       tokenize_job(list_files({folder.write("i.jsonl", lines)}, DataFormat::instructions), options,
-                   TextTokenizer::bytes(), "");
+                   TextTokenizer::bytes());
   TokenFileWriter writer(folder / "out");
   tokenize(job, writer, 2, [](const TokenizeProgress&) {});
 }
@@ -137,16 +139,91 @@ TEST(Instructions, PackingLosesNothing) {
 
 TEST(Instructions, TheTemplateIsTheTokenizersUnlessNamed) {
   const TextTokenizer plain = TextTokenizer::bytes();
-  EXPECT_FALSE(chosen_template("", plain));
-  EXPECT_FALSE(chosen_template("none", plain));
-  EXPECT_EQ(chosen_template("chatml", plain)->name(), "chatml");
-  EXPECT_NE(message_of([&] { chosen_template("no such", plain); }), "");
+  const auto chosen = [](const std::string& name, const TextTokenizer& tokenizer) {
+    return chosen_template({.name = name, .kwargs = ""}, tokenizer);
+  };
+  EXPECT_FALSE(chosen("", plain));
+  EXPECT_FALSE(chosen("none", plain));
+  EXPECT_EQ(chosen("chatml", plain)->name(), "chatml");
+  EXPECT_NE(message_of([&] { chosen("no such", plain); }), "");
+  EXPECT_NE(message_of([&] { chosen_template({.name = "none", .kwargs = "{}"}, plain); }), "");
   const TextTokenizer chat = TextTokenizer::parse(plain.file("tokenizer.json"),
                                                   R"({"eos_token": "<|endoftext|>",
           "chat_template": "{% for m in messages %}<|im_start|>{{ m.role }}<|im_end|>{% endfor %}"})",
                                                   "chat");
-  EXPECT_EQ(chosen_template("", chat)->name(), "chatml");
-  EXPECT_FALSE(chosen_template("none", chat));
+  EXPECT_EQ(chosen("", chat)->name(), "the model's own");
+  EXPECT_FALSE(chosen("none", chat));
+}
+
+// Members of the data that say what is learned, and those that nobody here knows.
+TEST(Instructions, KeysAreHonouredOrRefusedByName) {
+  const TemporaryFolder folder;
+  const auto stored = [&](const std::string& lines, const TextOptions& options) {
+    make(folder, lines, options);
+    const TokenData data = open_made(folder);
+    std::vector<uint32_t> out(data.count());
+    data.copy_marked(0, data.count(), out.data());
+    return out;
+  };
+  const std::string question = R"({"role": "user", "content": "q"})";
+  const auto line = [&](const std::string& reply, const std::string& more = "") {
+    return R"({"messages": [)" + question + ", " + reply + "]" + more + "}\n";
+  };
+  const auto replies = [](const std::vector<uint32_t>& tokens) {
+    return std::ranges::count_if(tokens, [](uint32_t token) { return (token & t) != 0; });
+  };
+  const std::string learned = R"({"role": "assistant", "content": "r")";
+  const std::string plain = learned + "}";
+  for (const char* no : {R"(, "weight": 0})", R"(, "weight": 0.0})", R"(, "train": false})",
+                         R"(, "trainable": false})"}) {
+    const auto tokens = stored(line(plain) + line(learned + no), options_of("plain"));
+    EXPECT_EQ(replies(tokens), 3) << no;  // " r" and its end, of the first
+    EXPECT_EQ(open_made(folder).warnings().size(), 1U) << no;
+  }
+  EXPECT_EQ(replies(stored(line(learned + R"(, "weight": 1, "name": null})"), options_of("plain"))),
+            3);
+  const auto refused = [&](const std::string& lines, const std::string& word) {
+    const Error error = test::error_of([&] { make(folder, lines, options_of("plain")); });
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  };
+  refused(line(learned + R"(, "weight": 0.5})"), "0.5");
+  refused(line(learned + R"(, "mask": 1})"), "\"mask\"");
+  refused(line(learned + R"(, "reasoning_content": "x"})"), "\"reasoning_content\"");
+  refused(line(plain, R"(, "id": 7)"), "\"id\"");
+  refused(line(plain, R"(, "tools": [])"), "\"tools\"");
+  refused(line(plain, R"(, "prompt": "p")"), "\"prompt\"");
+  refused(R"({"messages": [{"role": "user", "content": "q", "train": true}, )" + plain + "]}\n",
+          "only the assistant's");
+  TextOptions lenient = options_of("plain");
+  lenient.conversation.ignored = {"id", "mask"};
+  EXPECT_EQ(replies(stored(line(learned + R"(, "mask": 1})", R"(, "id": 7)"), lenient)), 3);
+}
+
+TEST(Instructions, TheKeyFollowsHowConversationsBecomeText) {
+  const TemporaryFolder folder;
+  const auto files = list_files({folder.write("i.jsonl", "{}")}, DataFormat::instructions);
+  const auto key = [&](const TextOptions& options, const TextTokenizer& tokenizer) {
+    return job_key(tokenize_job(files, options, tokenizer));
+  };
+  const TextTokenizer bytes = TextTokenizer::bytes();
+  std::set<std::string> keys{key(options_of("plain"), bytes), key(options_of(), bytes),
+                             key(options_of("mistral"), bytes)};
+  TextOptions other = options_of("plain");
+  other.conversation.response = "completion";
+  keys.insert(key(other, bytes));
+  other = options_of("plain");
+  other.conversation.ignored = {"id"};
+  keys.insert(key(other, bytes));
+  const TextTokenizer own = bytes.with_file("chat_template.jinja", "{{ messages[0].content }}");
+  keys.insert(key(options_of(), own));
+  keys.insert(key(options_of(), bytes.with_file("chat_template.jinja", "{{ messages }}")));
+  other = options_of();
+  other.chat.kwargs = "{\"messages\": 1}";
+  keys.insert(key(other, own));
+  keys.insert(key(options_of("plain"), bytes.with_bounds("a", "")));
+  keys.insert(key(options_of("plain"), bytes.with_bounds("", "a")));
+  EXPECT_EQ(keys.size(), 10U);
 }
 
 }  // namespace

@@ -61,9 +61,9 @@ TEST(TextTokenizer, KnowsItsEndTokenOrAsksForIt) {
   const TextTokenizer small = small_tokenizer();
   EXPECT_EQ(small.identity().size(), 16U);
   EXPECT_EQ(small.end_token(), 279);
-  EXPECT_EQ(small.end_token("the"), small.bpe().encode("the").at(0));
+  EXPECT_EQ(small.with_bounds("", "the").end_token(), small.bpe().encode("the").at(0));
   EXPECT_NE(message_of([&] {
-              small.end_token("no such");
+              small.with_bounds("", "no such");
             }).find("is no token of the tokenizer of 'small'"),
             std::string::npos);
   nlohmann::json json = nlohmann::json::parse(small.file("tokenizer.json"));
@@ -72,7 +72,7 @@ TEST(TextTokenizer, KnowsItsEndTokenOrAsksForIt) {
   const Error missing = error_of([&] { none.end_token(); });
   EXPECT_EQ(missing.kind(), ErrorKind::data);
   EXPECT_NE(std::string(missing.what()).find("'none'"), std::string::npos) << missing.what();
-  EXPECT_EQ(none.end_token("a"), none.bpe().encode("a").at(0));
+  EXPECT_EQ(none.with_bounds("", "a").end_token(), none.bpe().encode("a").at(0));
 }
 
 TEST(TextTokenizer, CarriesTheFilesBesideIt) {
@@ -84,10 +84,13 @@ TEST(TextTokenizer, CarriesTheFilesBesideIt) {
   EXPECT_EQ(opened.identity(), small.identity());
   EXPECT_EQ(opened.files().size(), 3U);
   EXPECT_TRUE(TextTokenizer::lies_in(folder.path()));
-  const std::string unknown = message_of([&] { opened.chat_template(); });
-  EXPECT_NE(unknown.find("'" + (folder / "chat_template.jinja").string() + "'"), std::string::npos)
-      << unknown;
-  EXPECT_EQ(opened.chat_template("plain").name(), "plain");
+  EXPECT_EQ(opened.chat_template().text(), "{{ messages }}");
+  EXPECT_EQ(opened.chat_template({.name = "plain", .kwargs = ""}).name(), "plain");
+  // One file says all of it, as a token file has room for.
+  const TextTokenizer again =
+      TextTokenizer::parse(opened.file("tokenizer.json"), opened.whole_config(), "again");
+  EXPECT_EQ(again.chat_template().text(), "{{ messages }}");
+  EXPECT_EQ(again.end_token(), opened.end_token());
   EXPECT_NE(message_of([&] { TextTokenizer::open(folder / "absent"); }).find("does not exist"),
             std::string::npos);
 }

@@ -22,7 +22,8 @@ Words words_of(const char* json, std::string_view text, bool first = true) {
   const Json parsed = Json::parse(json);
   const PreTokenizer pre_tokenizer{JsonPlace(parsed, file)};
   Words words;
-  pre_tokenizer.split(text, first, [&](std::string_view word) { words.emplace_back(word); });
+  pre_tokenizer.split(text, first ? PieceStart::text : PieceStart::later,
+                      [&](std::string_view word) { words.emplace_back(word); });
   return words;
 }
 
