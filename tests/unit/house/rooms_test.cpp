@@ -22,7 +22,8 @@ const std::map<std::string, Rooms>& allowed() {
         {"model", {"ops", "comm"}},
         {"comm", {"tensor"}},
         {"state", {"model", "comm"}},
-        {"data", {"tensor"}},
+        {"template", {"base"}},
+        {"data", {"tensor", "template"}},
         {"checkpoint", {"state", "data"}},
         {"planner", {"model", "state", "schedule"}},
         {"runtime", {"model", "state", "schedule", "data", "checkpoint"}}};
