@@ -31,7 +31,7 @@ ChatTokens SampleEncoder::encode_plainly(const Conversation& conversation) {
           "messages need a chat template, which the tokenizer does not have; name one with "
           "--chat-template");
   require(conversation.extras.empty() && messages[0].extras.empty() && messages[1].extras.empty(),
-          ErrorKind::data, "tools and other fields need a chat template that reads them");
+          ErrorKind::usage, "tools and other fields need a chat template that reads them");
   ChatTokens out;
   out.ids = tokenizer_.bpe().begins();
   out.is_reply.resize(out.ids.size(), false);
@@ -48,10 +48,11 @@ ChatTokens SampleEncoder::encode_plainly(const Conversation& conversation) {
 }
 
 ChatTokens SampleEncoder::encode(const Conversation& conversation) {
+  if (!chat_) return encode_plainly(conversation);
   require(std::ranges::any_of(conversation.messages,
                               [](const ChatMessage& m) { return m.role == "assistant"; }),
           ErrorKind::data, "no reply of the assistant");
-  return chat_ ? chat_->encode(conversation, false) : encode_plainly(conversation);
+  return chat_->encode(conversation, false);
 }
 
 bool SampleEncoder::learns(const ChatTokens& tokens) {

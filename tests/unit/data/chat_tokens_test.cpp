@@ -205,7 +205,9 @@ TEST(ChatTokens, PromptAndReplyMeetAsInOneText) {
       {"decoder", {{"type", "Replace"}, {"pattern", {{"String", "_"}}}, {"content", " "}}},
       {"model",
        {{"type", "BPE"},
-        {"vocab", {{"_", 0}, {"A", 1}, {":", 2}, {"4", 3}, {"_A", 4}, {":4", 5}, {"<e>", 6}}},
+        {"unk_token", "<u>"},
+        {"vocab",
+         {{"_", 0}, {"A", 1}, {":", 2}, {"4", 3}, {"_A", 4}, {":4", 5}, {"<e>", 6}, {"<u>", 7}}},
         {"merges", {"_ A", ": 4"}}}}};
   const auto ids_of = [&](const std::string& prompt, const std::string& reply, bool merges) {
     Json own = json;

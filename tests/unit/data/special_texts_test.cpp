@@ -6,6 +6,7 @@
 
 #include "data/byte_tokenizer.h"
 #include "data/text_tokenizer.h"
+#include "data/tokenizer/byte_alphabet.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"
 
@@ -50,12 +51,16 @@ TEST(SpecialTexts, DamageNamesTheFile) {
 // GPT-2's own three files, as they are published.
 TEST(SpecialTexts, VocabularyFilesAreGpt2s) {
   const TemporaryFolder folder;
-  folder.write("vocab.json", R"({"a": 0, "b": 1, "<|endoftext|>": 2})");
+  Json vocabulary;
+  for (int byte = 0; byte < 256; ++byte)
+    vocabulary[to_printable(std::string(1, static_cast<char>(byte)))] = byte;
+  vocabulary["<|endoftext|>"] = 256;
+  folder.write("vocab.json", vocabulary.dump());
   folder.write("merges.txt", "#version: 0.2\n");
   folder.write("tokenizer_config.json", R"({"model_max_length": 1024})");
   const TextTokenizer tokenizer = TextTokenizer::open(folder.path());
-  EXPECT_EQ(tokenizer.end_token(), 2);
-  EXPECT_EQ(tokenizer.bpe().special().begin, 2);
+  EXPECT_EQ(tokenizer.end_token(), 256);
+  EXPECT_EQ(tokenizer.bpe().special().begin, 256);
   EXPECT_TRUE(tokenizer.bpe().begins().empty());
 }
 

@@ -155,7 +155,9 @@ TEST(BpeTokenizer, RunsOfSpacesThatAreTokensAreOrdinaryText) {
 TEST(BpeTokenizer, TakesSpecialTokensFromTheConfiguration) {
   const BpeTokenizer tokenizer = BpeTokenizer::parse(
       byte_level_file().dump(), "t.json",
-      R"({"eos_token": {"content": "<think>"}, "bos_token": "<|endoftext|>", "pad_token": null})");
+      {.config = R"({"eos_token": {"content": "<think>"}, "bos_token": "<|endoftext|>",
+                     "pad_token": null})",
+       .map = ""});
   EXPECT_EQ(tokenizer.special().end, 259);
   EXPECT_EQ(tokenizer.special().begin, 258);
   EXPECT_EQ(tokenizer.special().pad, -1);
