@@ -207,11 +207,8 @@ size_t TrainingData::files() const {
 std::vector<std::string> TrainingData::warnings() const {
   std::vector<std::string> out;
   for (const Corpus& corpus : corpora) {
-    const std::vector<std::string>& some = corpus.data().warnings();
-    out.insert(out.end(), some.begin(), some.end());
-    if (corpus.cut_samples() > 0)
-      out.push_back(fmt::format("{} samples are longer than --seq-length {} and cut",
-                                corpus.cut_samples(), corpus.seq_length()));
+    for (const std::vector<std::string>& some : {corpus.data().warnings(), corpus.warnings()})
+      out.insert(out.end(), some.begin(), some.end());
   }
   return out;
 }

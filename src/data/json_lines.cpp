@@ -88,14 +88,11 @@ template <class... Args>
   fail(ErrorKind::data, format, std::forward<Args>(args)...);
 }
 
-// The member of that name, if there is one.
+// The last member of that name, if there is one.
 std::optional<Element> member(const Object& object, std::string_view name) {
   std::optional<Element> found;
-  for (const auto& [key, value] : object) {
-    if (key != name) continue;
-    if (found) refuse("\"{}\" is there twice", name);
-    found = value;
-  }
+  for (const auto& [key, value] : object)
+    if (key == name) found = value;
   return found;
 }
 

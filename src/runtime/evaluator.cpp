@@ -1,6 +1,7 @@
 #include "runtime/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rankine {
 
@@ -66,8 +67,20 @@ void Evaluator::compute() {
     Document& document = documents_[windows_[static_cast<size_t>(r)].document];
     for (int64_t t = r * longest; t < (r + 1) * longest; ++t)
       document.loss += losses_[static_cast<size_t>(t)];
+    if (!std::isfinite(document.loss)) refuse(windows_[static_cast<size_t>(r)].document, longest);
   }
   windows_.clear();
+}
+
+void Evaluator::refuse(size_t document, int64_t longest) {
+  const Trouble trouble =
+      engine_.executor().diagnose_evaluation(ids_, targets_, {std::ssize(ids_) / longest, longest});
+  fail(
+      ErrorKind::data,
+      "the loss of document {} is not finite{}; the model's values are beyond what {} can hold, or "
+      "its weights are damaged",
+      document, trouble.arose() ? ": it begins in " + to_string(trouble) : "",
+      dtype_name(engine_.setup().compute));
 }
 
 const std::vector<Evaluator::Document>& Evaluator::finish() {

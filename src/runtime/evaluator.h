@@ -29,7 +29,8 @@ class Evaluator {
   // Every one of `ids` but the first is predicted from those before it. Returns the document's
   // number; numbers ascend from 0.
   size_t add(std::span<const int32_t> ids);
-  // Computes what is left, and returns all documents by number.
+  // Computes what is left, and returns all documents by number. Like add(), Error{data} that names
+  // where it begins when a loss is not finite.
   const std::vector<Document>& finish();
 
  private:
@@ -39,6 +40,7 @@ class Evaluator {
   };
   void add_window(size_t document, std::span<const int32_t> ids, int64_t scored_before);
   void compute();
+  [[noreturn]] void refuse(size_t document, int64_t longest);
 
   Engine& engine_;
   Setup setup_;
