@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "command.h"
+#include "data/data_checks.h"
 #include "data/utf8_text.h"
 #include "eval_documents.h"
 #include "ranks.h"
@@ -208,9 +209,13 @@ std::vector<Scored> score(const EvalOptions& o, const ModelSource& source, Engin
   std::string fault;
   const std::optional<TextTokenizer> found = find_tokenizer(o, source, fault);
   const TextTokenizer* const tokenizer = found ? &*found : nullptr;
-  Evaluator evaluator(engine, setup);
-  DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<Scored> documents;
+  Evaluator evaluator(engine, setup, [&](size_t own) {
+    const Scored& document =
+        documents[own * static_cast<size_t>(ranks.size()) + static_cast<size_t>(ranks.rank())];
+    return fmt::format("document {} of '{}'", document.index, document.file.string());
+  });
+  DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<int32_t> ids;
   for_each_document(o.text, tokenizer, log, [&](const EvalDocument& document) {
     const auto number = static_cast<int64_t>(documents.size());
@@ -254,6 +259,9 @@ int run_eval(const Arguments& arguments) {
   require(!o.source.model.empty() && !o.text.data.empty(), ErrorKind::usage, "{} missing",
           o.text.data.empty() ? (o.source.model.empty() ? "--model and --data are" : "--data is")
                               : "--model is");
+  const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
+  refuse_idle_options(table, files);
+  require_distinct(files);
   const ModelSource source = open_text_model(o.source);
   const Evaluator::Setup setup = evaluator_setup(o, source.config);
   return on_ranks(o.parallel, o.threads, "eval", arguments, [&](const Rank& rank) {

@@ -50,11 +50,29 @@ bool parse_train_options(OptionTable& table, TrainOptions& o, const Arguments& a
   Arguments with_stored = arguments;
   with_stored.insert(with_stored.begin(), {"--config", stored.string()});
   o = defaults;
-  parse_options(table, with_stored);
+  parse_options(table, with_stored, OptionOrigin::stored);
   if (table.origin("tokenizer") != OptionOrigin::command_line &&
       TextTokenizer::lies_in(o.run.output))
     o.run_tokenizer = o.run.output;
   return true;
+}
+
+void settle(TrainOptions& o, const OptionTable& table) {
+  o.warnings = settle(o.optimizer, o.run.steps, table);
+  if (o.data.validation_fraction == 0)
+    refuse_without_effect(table, {"eval-interval", "eval-batches"}, "with --validation-fraction 0");
+  require(o.parallel.delayed_update <= o.run.steps ||
+              (table.origin("delayed-update") == OptionOrigin::stored &&
+               table.origin("steps") == OptionOrigin::stored),
+          ErrorKind::usage,
+          "--delayed-update {} is behind the last of --steps {}: it would have "
+          "no effect; give at most {}",
+          o.parallel.delayed_update, o.run.steps, o.run.steps);
+  require(!o.run.resume || table.origin("from-scratch") != OptionOrigin::command_line ||
+              !o.from_scratch,
+          ErrorKind::usage,
+          "--from-scratch and --resume contradict each other: a resumed run goes on with its "
+          "weights; leave one of them out");
 }
 
 ModelConfig training_config(const TrainOptions& o, const ModelSource& source,

@@ -7,8 +7,9 @@
 
 namespace rankine {
 
-Corpus::Corpus(TokenData data, uint64_t seq_length, int32_t end_token)
+Corpus::Corpus(TokenData data, uint64_t seq_length, int32_t end_token, std::string name)
     : data_(std::move(data)),
+      name_(name.empty() ? data_.files().front().string() : std::move(name)),
       end_token_(data_.end_token() >= 0 ? data_.end_token() : end_token),
       seq_length_(seq_length) {
   expect(seq_length > 0, "a sequence length");
@@ -19,7 +20,7 @@ Corpus::Corpus(TokenData data, uint64_t seq_length, int32_t end_token)
   require(windows_ > 0, ErrorKind::data,
           "the data '{}' has {} tokens, less than one sequence of {} + 1; give more data or a "
           "smaller --seq-length",
-          data_.files().front().string(), data_.count(), seq_length_);
+          name_, data_.count(), seq_length_);
 }
 
 // Adds a sample to the windows or drops it. Of n tokens it takes n - 1 places, since nothing
@@ -72,34 +73,34 @@ void Corpus::pack_samples() {
 
 void Corpus::require_samples() const {
   if (!first_tokens_.empty()) return;
-  const std::string name = data_.files().front().string();
   require(dropped_.without_targets < samples_, ErrorKind::data,
           "none of the {} samples of '{}' has a token that is to be learned; give samples with "
           "replies",
-          samples_, name);
+          samples_, name_);
+  const uint64_t least = dropped_.least_length, most = dropped_.most_length;
   fail(ErrorKind::data,
        "none of the {} samples of '{}' has a token to learn within --seq-length {}: their replies "
-       "begin behind it; give a --seq-length of at least {}, or {} for all of them",
-       samples_, name, seq_length_, dropped_.least_length, dropped_.most_length);
+       "begin behind it; give a --seq-length of at least {}{}",
+       samples_, name_, seq_length_, least,
+       most > least ? fmt::format(", or {} for all of them", most) : "");
 }
 
 std::vector<std::string> Corpus::warnings() const {
   std::vector<std::string> out;
-  const std::string name = data_.files().front().string();
   if (cut_samples_ > 0)
-    out.push_back(fmt::format("'{}': {} samples are longer than --seq-length {} and cut", name,
+    out.push_back(fmt::format("'{}': {} samples are longer than --seq-length {} and cut", name_,
                               cut_samples_, seq_length_));
   const uint64_t behind = dropped_.begins.size() - dropped_.without_targets;
   if (behind > 0)
     out.push_back(fmt::format(
         "'{}': {} of {} samples are dropped: their replies begin behind --seq-length {}, so that "
         "nothing of them would be learned; a --seq-length of {} keeps all",
-        name, behind, samples_, seq_length_, dropped_.most_length));
+        name_, behind, samples_, seq_length_, dropped_.most_length));
   if (dropped_.without_targets > 0)
     out.push_back(
         fmt::format("'{}': {} of {} samples are dropped: no token of them is to be "
                     "learned",
-                    name, dropped_.without_targets, samples_));
+                    name_, dropped_.without_targets, samples_));
   return out;
 }
 

@@ -25,9 +25,10 @@ struct WindowRow {
 
 class Corpus {
  public:
-  // `end_token`: what ends a document where the data do not say it, -1 when nothing does.
-  // Error{data} when there is less than one window, or no sample with a target.
-  Corpus(TokenData data, uint64_t seq_length, int32_t end_token = -1);
+  // `end_token`: what ends a document where the data do not say it, -1 when nothing does. `name`:
+  // what messages call the corpus; "": its first file. Error{data} when there is less than one
+  // window, or no sample with a target.
+  Corpus(TokenData data, uint64_t seq_length, int32_t end_token = -1, std::string name = "");
 
   uint64_t windows() const { return windows_; }
   uint64_t seq_length() const { return seq_length_; }
@@ -35,6 +36,7 @@ class Corpus {
   // What a user may want to know of samples: those cut, those dropped and why.
   std::vector<std::string> warnings() const;
   const TokenData& data() const { return data_; }
+  const std::string& name() const { return name_; }
 
   bool knows_documents() const { return data_.has_samples() || end_token_ >= 0; }
   void fill(uint64_t window, const WindowRow& row) const;
@@ -52,6 +54,7 @@ class Corpus {
   void fill_samples(uint64_t window, const WindowRow& row) const;
 
   TokenData data_;
+  std::string name_;
   int32_t end_token_;
   uint64_t seq_length_, windows_ = 0, samples_ = 0, cut_samples_ = 0;
   Dropped dropped_;

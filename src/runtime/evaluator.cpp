@@ -12,9 +12,10 @@ ExecutorSetup evaluation_setup(DType compute, const Evaluator::Setup& setup) {
           .positions = setup.context};
 }
 
-Evaluator::Evaluator(Engine& engine, const Setup& setup)
+Evaluator::Evaluator(Engine& engine, const Setup& setup, Name name)
     : engine_(engine),
       setup_(setup),
+      name_(std::move(name)),
       waiting_ids_(static_cast<size_t>(setup.rows * setup.context)),
       waiting_targets_(waiting_ids_.size()),
       losses_(waiting_ids_.size()) {
@@ -75,12 +76,12 @@ void Evaluator::compute() {
 void Evaluator::refuse(size_t document, int64_t longest) {
   const Trouble trouble =
       engine_.executor().diagnose_evaluation(ids_, targets_, {std::ssize(ids_) / longest, longest});
-  fail(
-      ErrorKind::data,
-      "the loss of document {} is not finite{}; the model's values are beyond what {} can hold, or "
-      "its weights are damaged",
-      document, trouble.arose() ? ": it begins in " + to_string(trouble) : "",
-      dtype_name(engine_.setup().compute));
+  fail(ErrorKind::data,
+       "the loss of {} is not finite{}; the model's values are beyond what {} can hold, or its "
+       "weights are damaged",
+       name_ ? name_(document) : fmt::format("document {}", document),
+       trouble.arose() ? ": it begins in " + to_string(trouble) : "",
+       dtype_name(engine_.setup().compute));
 }
 
 const std::vector<Evaluator::Document>& Evaluator::finish() {

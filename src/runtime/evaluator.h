@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/engine.h"
@@ -23,8 +25,11 @@ class Evaluator {
     bool operator==(const Document&) const = default;
   };
 
+  // What messages call a document; by its number without such a function.
+  using Name = std::function<std::string(size_t document)>;
+
   // `engine` is allocated, for inference without caches, of shape {rows, context}.
-  Evaluator(Engine& engine, const Setup& setup);
+  Evaluator(Engine& engine, const Setup& setup, Name name = {});
 
   // Every one of `ids` but the first is predicted from those before it. Returns the document's
   // number; numbers ascend from 0.
@@ -44,6 +49,7 @@ class Evaluator {
 
   Engine& engine_;
   Setup setup_;
+  Name name_;
   std::vector<Document> documents_;
   std::vector<Window> windows_;                         // waiting
   std::vector<int32_t> waiting_ids_, waiting_targets_;  // [rows][context]

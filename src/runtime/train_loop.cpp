@@ -134,17 +134,26 @@ void TrainLoop::one_step(int64_t step) {
   if (most > 0 && m.report.hopeless >= most) give_up(m.report);
 }
 
+namespace {
+
+std::string go_on_from(const std::filesystem::path& run) {
+  const auto newest = newest_complete_checkpoint(run);
+  return newest ? fmt::format("go on from '{}', the newest checkpoint, and ", newest->string())
+                : "";
+}
+
+}  // namespace
+
 // Names where the trouble of the step's inputs, which are still in the buffers, begins.
 void TrainLoop::give_up(const StepReport& report) {
   const std::string where = parts_.trainer.diagnose(report, ids_, targets_, first_keys_);
-  const auto newest = newest_complete_checkpoint(parts_.options.output);
   fail(ErrorKind::data,
        "step {}: the gradient was not finite in {} steps in a row (--max-skipped-steps), so that "
-       "nothing is learned any more; {}; the newest checkpoint is {}: go on from it with a smaller "
-       "--lr or another --precision, or look at the data",
+       "nothing is learned any more; {}; {}use a smaller --lr or another --precision, or look at "
+       "the data",
        report.step, report.hopeless,
        where.empty() ? "no single value of the step is, their sum alone" : "it begins in " + where,
-       newest ? fmt::format("'{}'", newest->string()) : "none");
+       go_on_from(parts_.options.output));
 }
 
 namespace {
@@ -226,12 +235,11 @@ void TrainLoop::save() {
 void TrainLoop::require_finite(std::span<const TensorGroup> groups) const {
   const auto found = find_non_finite(parts_.engine, groups);
   if (!found) return;
-  const auto newest = newest_complete_checkpoint(parts_.options.output);
   fail(
       ErrorKind::data,
       "step {}: {}; no checkpoint is written of it, the newest is {}: go on from it with a smaller "
       "--lr",
-      state_.step, describe(*found), newest ? fmt::format("'{}'", newest->string()) : "none");
+      state_.step, describe(*found), go_on_from(parts_.options.output));
 }
 
 void TrainLoop::remove_old_checkpoints() const {
