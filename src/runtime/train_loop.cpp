@@ -235,6 +235,7 @@ void TrainLoop::save() {
 void TrainLoop::require_finite(std::span<const TensorGroup> groups) const {
   const auto found = find_non_finite(parts_.engine, groups);
   if (!found) return;
+  parts_.engine.store().wait_all_parameters();
   fail(
       ErrorKind::data,
       "step {}: {}; no checkpoint is written of it, the newest is {}: go on from it with a smaller "

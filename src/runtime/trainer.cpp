@@ -76,6 +76,7 @@ std::string Trainer::diagnose(const StepReport& report, std::span<const int32_t>
                               std::span<const int32_t> first_keys) {
   store_.release_pieces();
   const Trouble mine = executor_.diagnose(inputs_of(report, ids, targets, first_keys));
+  store_.wait_all_parameters();
   const std::string line =
       mine.arose() ? fmt::format("{} {}", mine.place, to_string(mine)) : std::string();
   std::string first;
