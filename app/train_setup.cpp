@@ -61,18 +61,14 @@ void settle(TrainOptions& o, const OptionTable& table) {
   o.warnings = settle(o.optimizer, o.run.steps, table);
   if (o.data.validation_fraction == 0)
     refuse_without_effect(table, {"eval-interval", "eval-batches"}, "with --validation-fraction 0");
-  require(o.parallel.delayed_update <= o.run.steps ||
-              (table.origin("delayed-update") == OptionOrigin::stored &&
-               table.origin("steps") == OptionOrigin::stored),
+  const bool stored = table.origin("delayed-update") == OptionOrigin::stored &&
+                      table.origin("steps") == OptionOrigin::stored;
+  require(o.parallel.delayed_update <= o.run.steps || stored ||
+              o.parallel.offload_optimizer == Offload::none,
           ErrorKind::usage,
-          "--delayed-update {} is behind the last of --steps {}: it would have "
-          "no effect; give at most {}",
+          "--delayed-update {} is behind the last of --steps {}: it would have no effect; give at "
+          "most {}",
           o.parallel.delayed_update, o.run.steps, o.run.steps);
-  require(!o.run.resume || table.origin("from-scratch") != OptionOrigin::command_line ||
-              !o.from_scratch,
-          ErrorKind::usage,
-          "--from-scratch and --resume contradict each other: a resumed run goes on with its "
-          "weights; leave one of them out");
 }
 
 ModelConfig training_config(const TrainOptions& o, const ModelSource& source,
