@@ -46,8 +46,6 @@ class TrainingRun : public ::testing::Test {
                                    "f32",
                                    "--lr",
                                    "3e-3",
-                                   "--min-lr",
-                                   "3e-5",
                                    "--threads",
                                    "2"};
     words.insert(words.end(), more.begin(), more.end());
