@@ -91,6 +91,11 @@ int TrainLoop::run() {
     if (signal != 0 || due(parts_.options.save_interval, state_.step)) save();
   }
   if (saved_step_ != state_.step) save();
+  if (state_.trainer.hopeless > 0)
+    warn_line(parts_.log,
+              "the last {} updates were skipped, since the gradient was not finite: nothing was "
+              "learned in them",
+              state_.trainer.hopeless);
   return signal;
 }
 

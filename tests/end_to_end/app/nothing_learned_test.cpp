@@ -160,6 +160,13 @@ TEST_F(NothingLearned, EvaluationOfWhatOverflowsFails) {
       "document 0 of '" + at("corpus.txt") + "' is not finite: it begins in block layers.1");
 }
 
+TEST_F(NothingLearned, EvaluationOfNothingFails) {
+  ASSERT_EQ(run(train({"--steps", "1", "--output", at("run")})).code, 0);
+  write_text_atomically(home() / "empty.jsonl", "{\"text\": \"\"}\n");
+  expect_refused({"eval", "--model", at("run"), "--data", at("empty.jsonl"), "--ranks", "2"}, 4,
+                 "the data has no token to predict");
+}
+
 TEST_F(NothingLearned, TheRateFallsToATenthOfThePeak) {
   auto words = train({"--steps", "4", "--output", at("run")});
   words.insert(words.end(), {"--lr", "1e-5"});
