@@ -106,13 +106,17 @@ int TrainLoop::agreed_signal() {
   return signal;
 }
 
+void TrainLoop::fill(int64_t step) {
+  const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
+  for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
+    parts_.loader.fill(step - 1, micro, rows_from(micro * micro_tokens));
+}
+
 void TrainLoop::one_step(int64_t step) {
   const double start = monotonic_seconds();
   const AxisTraffic before = axis_traffic(mesh());
   const TierTraffic tiers_before = parts_.engine.tier_traffic();
-  const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
-  for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
-    parts_.loader.fill(step - 1, micro, rows_from(micro * micro_tokens));
+  fill(step);
   StepMetrics m;
   m.report = parts_.trainer.step(step, ids_, targets_, first_keys_);
   m.seconds = monotonic_seconds() - start;
@@ -149,8 +153,9 @@ std::string go_on_from(const std::filesystem::path& run) {
 
 }  // namespace
 
-// Names where the trouble of the step's inputs, which are still in the buffers, begins.
+// Names where the trouble of the step begins.
 void TrainLoop::give_up(const StepReport& report) {
+  fill(report.step);  // a validation may have been there
   const std::string where = parts_.trainer.diagnose(report, ids_, targets_, first_keys_);
   fail(ErrorKind::data,
        "step {}: the gradient was not finite in {} steps in a row (--max-skipped-steps), so that "

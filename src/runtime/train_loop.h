@@ -43,6 +43,7 @@ class TrainLoop {
 
  private:
   const Mesh& mesh() const { return parts_.engine.mesh(); }
+  void fill(int64_t step);  // the buffers
   void one_step(int64_t step);
   void give_up(const StepReport& report);
   std::optional<double> validate();  // the loss
