@@ -36,25 +36,23 @@ bool is_among(std::string_view name, const std::vector<std::string_view>& names)
 }  // namespace
 
 BenchMode bench_mode(const OptionTable& table) {
-  const auto given = [&](const std::string& name) {
-    return table.origin(name) != OptionOrigin::standard;
-  };
   const Mode* chosen = nullptr;
   for (const Mode& mode : modes())
-    if (chosen == nullptr && given(std::string(mode.name))) chosen = &mode;
+    if (chosen == nullptr && table.given(mode.name)) chosen = &mode;
+  if (chosen == nullptr) {
+    for (const Mode& mode : modes())
+      refuse_without_effect(table, mode.own, fmt::format("without --{}", mode.name));
+    return BenchMode::training;
+  }
+  std::vector<std::string_view> idle;
   for (const Option& option : table.options()) {
     const std::string& name = option.names.front();
-    if (!given(name) || name == "json") continue;
-    if (chosen != nullptr)
-      require(name == chosen->name || is_among(name, chosen->own) || is_among(name, chosen->shared),
-              ErrorKind::usage, "--{} has no effect on what --{} measures; leave it out", name,
-              chosen->name);
-    else
-      for (const Mode& mode : modes())
-        require(!is_among(name, mode.own), ErrorKind::usage,
-                "--{} has an effect only together with --{}", name, mode.name);
+    if (name != "json" && name != chosen->name && !is_among(name, chosen->own) &&
+        !is_among(name, chosen->shared))
+      idle.push_back(name);
   }
-  return chosen == nullptr ? BenchMode::training : chosen->mode;
+  refuse_without_effect(table, idle, fmt::format("on what --{} measures", chosen->name));
+  return chosen->mode;
 }
 
 }  // namespace rankine

@@ -77,6 +77,8 @@ int run_convert(const Arguments& arguments) {
   }
   require(!o.from.empty() && !o.to.empty(), ErrorKind::usage, "{} missing",
           o.from.empty() ? (o.to.empty() ? "--from and --to are" : "--from is") : "--to is");
+  if (o.layout == Layout::checkpoint)
+    refuse_without_effect(table, {"dtype", "max-shard-size"}, "with --layout checkpoint");
   Log log(stderr);
   const ModelSource source = open_model(o.from);
   require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,

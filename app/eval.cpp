@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "command.h"
+#include "data/data_checks.h"
 #include "data/utf8_text.h"
 #include "eval_documents.h"
 #include "ranks.h"
@@ -205,9 +206,13 @@ std::vector<Scored> score(const EvalOptions& o, const ModelSource& source, Engin
   const TextTokenizer* const tokenizer = found ? &*found : nullptr;
   log_line(log, "text      {}",
            to_string(text_bounds({source.config, source.generation_eos, tokenizer}), tokenizer));
-  Evaluator evaluator(engine, setup);
-  DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<Scored> documents;
+  Evaluator evaluator(engine, setup, [&](size_t own) {
+    const Scored& document =
+        documents[own * static_cast<size_t>(ranks.size()) + static_cast<size_t>(ranks.rank())];
+    return fmt::format("document {} of '{}'", document.index, document.file.string());
+  });
+  DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<int32_t> ids;
   for_each_document(o.text, tokenizer, log, [&](const EvalDocument& document) {
     const auto number = static_cast<int64_t>(documents.size());
@@ -251,6 +256,9 @@ int run_eval(const Arguments& arguments) {
   require(!o.source.model.empty() && !o.text.data.empty(), ErrorKind::usage, "{} missing",
           o.text.data.empty() ? (o.source.model.empty() ? "--model and --data are" : "--data is")
                               : "--model is");
+  const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
+  refuse_idle_options(table, files);
+  require_distinct(files);
   const ModelSource source = open_text_model(o.source);
   const Evaluator::Setup setup = evaluator_setup(o, source.config);
   return on_ranks(o.parallel, o.threads, "eval", arguments, [&](const Rank& rank) {

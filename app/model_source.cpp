@@ -9,6 +9,8 @@
 #include "checkpoint/hf_config.h"
 #include "checkpoint/hf_generation.h"
 #include "checkpoint/hf_model.h"
+#include "checkpoint/hf_names.h"
+#include "runtime/finite.h"
 
 namespace rankine {
 namespace {
@@ -98,6 +100,23 @@ TextTokenizer with_bounds_of(const TextTokenizer& tokenizer, const ModelConfig& 
   return tokenizer.with_bounds(begin, end);
 }
 
+namespace {
+
+void require_finite(const ModelSource& source, const Engine& engine) {
+  std::vector<NamedTensor> weights;
+  if (engine.store().counts()) weights = engine.store().weights(Copies::counted);
+  const TensorGroup group{"weights", weights};
+  const auto found = find_non_finite(engine, std::span(&group, 1));
+  if (!found) return;
+  HfPlace place{found->tensor, found->index};
+  if (source.kind == ModelSource::Kind::hugging_face)
+    place = hf_place(source.config, found->tensor, found->index);
+  fail(ErrorKind::data, "'{}': {}; get the files again, or use an earlier checkpoint",
+       source.folder.string(), describe(*found, place.name, place.index));
+}
+
+}  // namespace
+
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
   Ops& ops = engine.executor().ops();
   const std::vector<NamedTensor> weights = engine.store().weights();
@@ -112,7 +131,9 @@ void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
       load_weights(source.folder, weights, ops);
       break;
   }
+  require_finite(source, engine);
   engine.store().refresh_compute();
+  require_computable(engine);
 }
 
 std::string model_line(const ModelConfig& c) {

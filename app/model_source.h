@@ -30,7 +30,8 @@ struct ModelSource {
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.
 ModelSource open_model(const std::string& name);
-// Fills the engine's weights from the source (a preset: Error{usage}, it has none).
+// Fills the engine's weights from the source (a preset: Error{usage}, it has none). Error{data}
+// that names the first weight that is not finite. All ranks of the engine call it together.
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
 
 // The files that go with the source's weights wherever they go: name -> text. The tokenizer's,

@@ -320,17 +320,23 @@ void plan_memory(const PlanOptions& o, Json& json) {
 }
 
 // A number of parameters alone has no blocks, no activations and no step.
-void refuse_what_needs_a_model(const PlanOptions& o, const OptionTable& table) {
+void refuse_idle(const PlanOptions& o, const OptionTable& table) {
   constexpr std::array of_a_number{"parameters", "accumulation", "precision", "json",
                                    "data-parallel"};
+  std::vector<std::string_view> of_a_model;
   for (const Option& option : table.options())
-    require(!o.model.empty() || option.origin == OptionOrigin::standard ||
-                std::ranges::find(of_a_number, option.names[0]) != of_a_number.end(),
-            ErrorKind::usage, "--{} needs a --model: a number of parameters has no blocks",
-            option.names[0]);
-  for (const char* name : {"link-bandwidth", "memory-bandwidth", "tier-bandwidth"})
-    require(o.rank_flops > 0 || table.origin(name) == OptionOrigin::standard, ErrorKind::usage,
-            "--{} is for the simulation, which needs --rank-flops too", name);
+    if (std::ranges::find(of_a_number, option.names[0]) == of_a_number.end())
+      of_a_model.emplace_back(option.names[0]);
+  if (o.model.empty())
+    refuse_without_effect(table, of_a_model,
+                          "without a --model: a number of parameters has no blocks");
+  if (o.rank_flops == 0)
+    refuse_without_effect(table, {"link-bandwidth", "memory-bandwidth", "tier-bandwidth"},
+                          "without --rank-flops, which asks for the simulation");
+  if (o.parallel.offload_parameters == Offload::none &&
+      o.parallel.offload_activations == Offload::none)
+    refuse_without_effect(table, {"tier-bandwidth"},
+                          "without --offload-parameters or --offload-activations");
 }
 
 }  // namespace
@@ -346,11 +352,11 @@ int run_plan(const Arguments& arguments) {
   require(o.parallel.data_parallel > 0, ErrorKind::usage,
           "--data-parallel 0: a plan is for a stated number of ranks, 1 or more");
   const int64_t parameters = planned_parameters(o);
+  refuse_idle(o, table);
   const StateWidths widths = o.precision ? state_widths(*o.precision) : StateWidths{};
   const std::vector<StagePlan> plans = stage_plans(parameters, o, widths);
   print_model_states(parameters, o, widths, plans);
   Json json = model_states_json(parameters, o, widths, plans);
-  refuse_what_needs_a_model(o, table);
   if (!o.model.empty()) plan_memory(o, json);
   if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
   return 0;

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "command.h"
+#include "data/data_checks.h"
 #include "data/show_samples.h"
 #include "data/token_source.h"
 #include "make_tokens.h"
@@ -51,6 +52,8 @@ int run_tokenize(const Arguments& arguments) {
   const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
   require(files.front().holds_text(), ErrorKind::data, "'{}' holds tokens already",
           files.front().path.string());
+  refuse_idle_options(table, files);
+  require_distinct(files);
   const TextTokenizer tokenizer =
       TextTokenizer::open(o.tokenizer).with_bounds(o.begin_token, o.end_token);
   const TokenizeJob job = tokenize_job(files, o.text, tokenizer);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "command.h"
+#include "data/data_checks.h"
 #include "data/document_reader.h"
 #include "data/text_report.h"
 #include "data/tokenizer/bpe_tokenizer.h"
@@ -29,11 +30,13 @@ BpeTokenizer open_tokenizer(const fs::path& path) {
 }
 
 // Documents of all files, each whole.
-void count_words(const TextOptions& o, BpeTrainer& trainer) {
+void count_words(const TextOptions& o, const OptionTable& table, BpeTrainer& trainer) {
   std::vector<DataFile> files = list_files(o.data, o.format);
   require(files.front().holds_text() && files.front().format != DataFormat::instructions,
           ErrorKind::data, "'{}' does not hold text; a tokenizer is trained on text",
           files.front().path.string());
+  refuse_idle_options(table, files);
+  require_distinct(files);
   TextReader reader(files);
   TextReport report(std::move(files), o.bad_lines);
   JsonLines lines;
@@ -79,7 +82,7 @@ int train(const Arguments& arguments) {
           "'{}' is there already; choose another --output or remove it",
           (output / "tokenizer.json").string());
   BpeTrainer trainer(pattern);
-  count_words(text, trainer);
+  count_words(text, table, trainer);
   const std::string json = trainer.train(vocabulary);
   make_folders(output);
   write_text_atomically(output / "tokenizer_config.json", trainer.config());

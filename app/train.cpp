@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "command.h"
+#include "data/data_checks.h"
 #include "layout.h"
 #include "ranks.h"
 #include "remedies.h"
@@ -34,7 +35,8 @@ void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
            ranks > 1 ? fmt::format(" x {} data-parallel ranks", ranks) : "");
   log_line(log, "precision {}{}", dtype_name(dtype),
            ops.native(dtype) ? "" : " (this processor has no such products: they are done in f32)");
-  for (const std::string& warning : data.warnings()) warn_line(log, "{}", warning);
+  for (const std::vector<std::string>& warnings : {o.warnings, data.warnings()})
+    for (const std::string& warning : warnings) warn_line(log, "{}", warning);
 }
 
 // The model's own ends of texts, and those that are taught.
@@ -91,6 +93,24 @@ void check_resumed(const RunState& before, const RunState& now, const OptionTabl
     log_line(log, "changed   {}: {} now, {} before", d.name, d.current, d.stored);
 }
 
+// The schedule is a function of the options as they are now, the run's length among them.
+void print_rate_change(const RunState& before, const TrainOptions& o, Log& log) {
+  if (before.configuration.empty() || before.step == o.run.steps) return;
+  OptimizerOptions old;
+  int64_t steps = RunOptions{}.steps;
+  OptionTable table;
+  declare_options(table, old);
+  table.integer({"steps", "train-iters"}, &steps, "");
+  read_stored(before.configuration, table);
+  const double next = learning_rate(o.optimizer, before.step + 1, o.run.steps);
+  if (next == learning_rate(old, before.step + 1, steps)) return;
+  log_line(log,
+           "rate      step {} was trained with {:.2e} (of {} steps), step {} is with {:.2e} (of {} "
+           "steps)",
+           before.step, learning_rate(old, before.step, steps), steps, before.step + 1, next,
+           o.run.steps);
+}
+
 // Refuses to start when ranks would run other programs than planned, or programs that cannot
 // complete.
 void check_programs(const PlannedLayout& layout, const Engine& own, int micros,
@@ -124,6 +144,9 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
     const auto newest = ranks.rank() == 0 ? newest_complete_checkpoint(o.run.output)->string() : "";
     const std::string checkpoint = broadcast_text(ranks, newest, 0, "checkpoint");
     state = resume(checkpoint, engine, trainer);
+    require(state.step <= o.run.steps, ErrorKind::usage,
+            "--steps {}: the run in '{}' is at step {} already; give more --steps to go on",
+            o.run.steps, o.run.output.string(), state.step);
     log_line(log, "resumed   from step {} of '{}'", state.step, checkpoint);
   } else if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
     engine.store().initialise(o.run.seed);
@@ -172,7 +195,10 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
   state.tokenizer = in.text.tokenizer ? in.text.tokenizer->identity() : "";
   state.data_identity = in.data.identity();
   state.configuration = to_toml(in.table);
-  if (o.run.resume) check_resumed(before, state, in.table, log);
+  if (o.run.resume) {
+    check_resumed(before, state, in.table, log);
+    print_rate_change(before, o, log);
+  }
   const ExtraFiles files = run_files(in.text, in.source, o.from_scratch);
   if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
@@ -191,9 +217,15 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const DataSource found = find_data(o.data);
+  // What a run has begun with it goes on with.
+  if (!o.run.resume) require_distinct(found.files());
+  refuse_idle_options(table, found.files());
   const ModelSource source = open_model(o.model);
   const TrainingText text = training_text(o, source, found);
   const std::optional<TextTokenizer>& tokenizer = text.tokenizer;
+  if (tokenizer && tokenizer->is_bytes() && readable_as_bytes(found.files()))
+    refuse_without_effect(table, {"begin-token", "end-token", "data-cache"},
+                          "on text that is read as its bytes");
   ModelConfig config = training_config(o, source, tokenizer ? &*tokenizer : nullptr);
   add_all_ends(source, text, config);
   const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()),
@@ -240,6 +272,7 @@ int run_train(const Arguments& arguments) {
   if (!parse_train_options(table, o, arguments)) return 0;
   require(!o.data.text.data.empty(), ErrorKind::usage,
           "--data is missing: text files, a folder of them, or token files to train on");
+  settle(o, table);
   make_paths_absolute(o.data);
   return on_ranks(o.parallel, o.run.threads, "train", arguments, [&](const Rank& rank) {
     derive_batch(o.run, data_degree_of(o.parallel, rank.world.size()));

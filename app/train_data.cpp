@@ -100,10 +100,16 @@ SampleOrder order_of(const TrainOptions& o, const Corpus& corpus, double share, 
                       .validation_fraction = o.data.validation_fraction,
                       .seed = o.run.seed,
                       .corpus = number,
-                      .name = corpus.data().files().front().string()});
+                      .name = corpus.name()});
 }
 
 }  // namespace
+
+std::vector<DataFile> DataSource::files() const {
+  std::vector<DataFile> out;
+  for (const std::vector<DataFile>& some : corpora) out.insert(out.end(), some.begin(), some.end());
+  return out;
+}
 
 DataSource find_data(const DataOptions& o) {
   DataSource out;
@@ -176,10 +182,10 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
   double sum = 0;
   for (const double weight : source.weights) sum += weight;
   for (size_t i = 0; i < readable.size(); ++i) {
+    const bool ends_unknown = o.data.document_mask && tokenizer && !source.holds_text();
     corpora.emplace_back(TokenData::open(readable[i]), static_cast<uint64_t>(o.run.seq_length),
-                         o.data.document_mask && tokenizer && !source.holds_text()
-                             ? tokenizer->end_token()
-                             : -1);
+                         ends_unknown ? tokenizer->end_token() : -1,
+                         source.corpora[i].front().path.string());
     orders.push_back(order_of(o, corpora.back(), source.weights[i] / sum, i));
   }
   TrainingData out{std::move(corpora), SampleMix(std::move(orders), source.weights)};
@@ -207,11 +213,8 @@ size_t TrainingData::files() const {
 std::vector<std::string> TrainingData::warnings() const {
   std::vector<std::string> out;
   for (const Corpus& corpus : corpora) {
-    const std::vector<std::string>& some = corpus.data().warnings();
-    out.insert(out.end(), some.begin(), some.end());
-    if (corpus.cut_samples() > 0)
-      out.push_back(fmt::format("{} samples are longer than --seq-length {} and cut",
-                                corpus.cut_samples(), corpus.seq_length()));
+    for (const std::vector<std::string>& some : {corpus.data().warnings(), corpus.warnings()})
+      out.insert(out.end(), some.begin(), some.end());
   }
   return out;
 }

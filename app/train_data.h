@@ -17,6 +17,7 @@ struct DataSource {
   std::vector<std::vector<DataFile>> corpora;
   std::vector<double> weights;
 
+  std::vector<DataFile> files() const;  // of all corpora
   bool holds_text() const { return corpora.front().front().holds_text(); }
 };
 DataSource find_data(const DataOptions& options);

@@ -50,11 +50,25 @@ bool parse_train_options(OptionTable& table, TrainOptions& o, const Arguments& a
   Arguments with_stored = arguments;
   with_stored.insert(with_stored.begin(), {"--config", stored.string()});
   o = defaults;
-  parse_options(table, with_stored);
+  parse_options(table, with_stored, OptionOrigin::stored);
   if (table.origin("tokenizer") != OptionOrigin::command_line &&
       TextTokenizer::lies_in(o.run.output))
     o.run_tokenizer = o.run.output;
   return true;
+}
+
+void settle(TrainOptions& o, const OptionTable& table) {
+  o.warnings = settle(o.optimizer, o.run.steps, table);
+  if (o.data.validation_fraction == 0)
+    refuse_without_effect(table, {"eval-interval", "eval-batches"}, "with --validation-fraction 0");
+  const bool stored = table.origin("delayed-update") == OptionOrigin::stored &&
+                      table.origin("steps") == OptionOrigin::stored;
+  require(o.parallel.delayed_update <= o.run.steps || stored ||
+              o.parallel.offload_optimizer == Offload::none,
+          ErrorKind::usage,
+          "--delayed-update {} is behind the last of --steps {}: it would have no effect; give at "
+          "most {}",
+          o.parallel.delayed_update, o.run.steps, o.run.steps);
 }
 
 ModelConfig training_config(const TrainOptions& o, const ModelSource& source,

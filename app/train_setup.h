@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/options.h"
 #include "command.h"
@@ -21,6 +22,7 @@ struct TrainOptions {
   RunOptions run;
   OptimizerOptions optimizer;
   ParallelOptions parallel;
+  std::vector<std::string> warnings;    // about the options themselves
   std::filesystem::path run_tokenizer;  // a resumed run's own, unless --tokenizer is given anew
 };
 void declare_options(OptionTable& table, TrainOptions& options);
@@ -28,6 +30,10 @@ void declare_options(OptionTable& table, TrainOptions& options);
 // Parses; with --resume the run's stored configuration takes the place of the defaults. Returns
 // false when --help was asked for and printed.
 bool parse_train_options(OptionTable& table, TrainOptions& options, const Arguments& arguments);
+
+// Derives what options leave to others, and refuses those that contradict each other or have no
+// effect beside the others, Error{usage}.
+void settle(TrainOptions& options, const OptionTable& table);
 
 // The model to train: its vocabulary follows the tokenizer (null: none known) where only a shape
 // was asked for.

@@ -21,6 +21,8 @@ TrainingText training_text(const TrainOptions& o, const ModelSource& source,
                            const DataSource& data) {
   TrainingText out;
   out.tokenizer = training_tokenizer(o, source, data);
+  require(out.tokenizer || (o.data.begin_token.empty() && o.data.end_token.empty()),
+          ErrorKind::usage, "--begin-token and --end-token need a --tokenizer, which knows tokens");
   if (!out.tokenizer) return out;
   out.tokenizer =
       with_bounds_of(*out.tokenizer, source.config, o.data.begin_token, o.data.end_token);

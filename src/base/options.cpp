@@ -292,4 +292,24 @@ OptionOrigin OptionTable::origin(std::string_view name) const {
   return option->origin;
 }
 
+bool OptionTable::given(std::string_view name) const {
+  const Option* option = find(name);
+  expect(option != nullptr, "the option is declared");
+  return option->origin == OptionOrigin::command_line ||
+         (option->origin == OptionOrigin::file && option->current() != option->standard);
+}
+
+void refuse_without_effect(const OptionTable& table, const std::vector<std::string_view>& names,
+                           std::string_view where) {
+  std::string idle;
+  size_t count = 0;
+  for (const std::string_view name : names) {
+    const Option* option = table.find(name);
+    if (option == nullptr || !table.given(name)) continue;
+    idle += fmt::format("{}--{}", count++ == 0 ? "" : ", ", option->names[0]);
+  }
+  require(count == 0, ErrorKind::usage, "{} {} no effect {}; leave {} out", idle,
+          count == 1 ? "has" : "have", where, count == 1 ? "it" : "them");
+}
+
 }  // namespace rankine

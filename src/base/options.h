@@ -31,7 +31,8 @@ struct RealRange {
   bool above_least = false;  // `least` itself is not legal
 };
 
-enum class OptionOrigin : uint8_t { standard, file, command_line };
+// `stored`: from the configuration that a run keeps, which names every option.
+enum class OptionOrigin : uint8_t { standard, file, stored, command_line };
 
 // One row of a table. Values travel as texts in one canonical spelling.
 struct Option {
@@ -125,6 +126,9 @@ class OptionTable {
   // The nearest known name, or "" when none is near.
   std::string nearest(std::string_view name) const;
   OptionOrigin origin(std::string_view name) const;  // the name must be declared
+  // Whether a user asks for it: on the command line, or in a file with another value than the
+  // default.
+  bool given(std::string_view name) const;
 
  private:
   template <class T>
@@ -155,7 +159,14 @@ struct ParsedOptions {
 
 // Fills the table's variables: defaults, then `--config FILE`, then `arguments` (without the
 // program's name). On faults nothing is changed and one Error{usage} lists them all.
-ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments);
+// What comes from the file gets the origin `of_file`.
+ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments,
+                            OptionOrigin of_file = OptionOrigin::file);
+
+// Error{usage} that lists those of `names` that are declared and given: "--a has no effect
+// <where>; leave it out".
+void refuse_without_effect(const OptionTable& table, const std::vector<std::string_view>& names,
+                           std::string_view where);
 
 // The help page of a command, at most 100 columns wide.
 std::string help_text(const OptionTable& table, std::string_view command,
@@ -169,6 +180,10 @@ struct OptionDifference {
   std::string stored;   // as TOML; "" when `stored` knows no such option or default
   std::string current;  // as TOML; "" when the table knows no such option
 };
+// Fills the table's variables from a stored configuration; names that the table lacks are passed
+// over. Error{data} when it cannot be read.
+void read_stored(std::string_view stored, OptionTable& table);
+
 // Where a stored configuration and the current values differ, in order of the table. An option
 // that the stored one lacks counts as its default. Error{data} when `stored` cannot be read.
 std::vector<OptionDifference> compare(std::string_view stored, const OptionTable& table);

@@ -189,7 +189,8 @@ void fail_with(const std::vector<std::string>& faults) {
 
 }  // namespace
 
-ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments) {
+ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments,
+                            OptionOrigin of_file) {
   RawArguments raw = read_arguments(table, arguments);
   if (raw.values.contains("help")) return {.help = true, .config = {}};
   take_rest(table, raw);
@@ -199,6 +200,7 @@ ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& 
   if (const auto config = raw.values.find("config"); config != raw.values.end()) {
     parsed.config = config->second.back();
     read_config(table, parsed.config, written, raw.faults);
+    for (auto& [name, entry] : written) entry.origin = of_file;
   }
   for (auto& [name, values] : raw.values) {
     const Option* option = table.find(name);

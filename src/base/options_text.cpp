@@ -77,7 +77,16 @@ void append_entry(std::string& out, const std::string& names, const std::string&
 std::string_view origin_name(OptionOrigin origin) {
   return origin == OptionOrigin::standard ? "default"
          : origin == OptionOrigin::file   ? "file"
+         : origin == OptionOrigin::stored ? "stored"
                                           : "command line";
+}
+
+TomlText stored_text(std::string_view stored) {
+  TomlText toml = read_toml(stored);
+  if (!toml.faults.empty())
+    fail(ErrorKind::data, "stored configuration, line {}: {}", toml.faults[0].line,
+         toml.faults[0].text);
+  return toml;
 }
 
 }  // namespace
@@ -120,11 +129,26 @@ std::string to_toml(const OptionTable& table) {
   return out;
 }
 
+void read_stored(std::string_view stored, OptionTable& table) {
+  for (const TomlEntry& entry : stored_text(stored).entries) {
+    Option* option = table.find(entry.key);
+    if (option == nullptr) continue;
+    std::vector<std::string> texts;
+    for (const std::string& value : entry.values) {
+      Option::Conversion conversion = option->convert(value);
+      require(conversion.fault.empty(), ErrorKind::data, "stored configuration, line {}: {}: {}",
+              entry.line, entry.key, conversion.fault);
+      texts.push_back(std::move(conversion.text));
+    }
+    require(option->is_list || texts.size() == 1, ErrorKind::data,
+            "stored configuration, line {}: {} has {} values in place of one", entry.line,
+            entry.key, texts.size());
+    option->store(texts);
+  }
+}
+
 std::vector<OptionDifference> compare(std::string_view stored, const OptionTable& table) {
-  const TomlText toml = read_toml(stored);
-  if (!toml.faults.empty())
-    fail(ErrorKind::data, "stored configuration, line {}: {}", toml.faults[0].line,
-         toml.faults[0].text);
+  const TomlText toml = stored_text(stored);
   std::vector<OptionDifference> out;
   for (const Option& option : table.options()) {
     if (!option.stored) continue;

@@ -1,6 +1,7 @@
 #include "checkpoint/hf_names.h"
 
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "model/param_spec.h"
@@ -90,6 +91,18 @@ std::vector<HfTensor> hf_tensors(const ModelConfig& config) {
     target.shape = target.shape.with(target.transposed ? 1 : 0, first + spec.shape[0]);
   }
   return out;
+}
+
+HfPlace hf_place(const ModelConfig& config, std::string_view parameter,
+                 std::vector<int64_t> index) {
+  for (const HfTensor& tensor : hf_tensors(config))
+    for (const HfPart& part : tensor.parts) {
+      if (part.name != parameter) continue;
+      index[0] += part.first_row;
+      if (tensor.transposed) std::swap(index[0], index[1]);
+      return {tensor.name, std::move(index)};
+    }
+  fail(ErrorKind::internal, "no official tensor holds '{}'", parameter);
 }
 
 std::string official_hf_name(const ModelConfig& config, std::string_view name) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,12 @@ struct HfTensor {
 std::vector<HfTensor> hf_tensors(const ModelConfig& config);
 // The official name for one found in a file: GPT-2 is met with and without "transformer.".
 std::string official_hf_name(const ModelConfig& config, std::string_view name);
+// Where an element of one of this program's parameters is in the official files.
+struct HfPlace {
+  std::string name;
+  std::vector<int64_t> index;
+};
+HfPlace hf_place(const ModelConfig& config, std::string_view parameter, std::vector<int64_t> index);
 // Buffers that old files store and nobody needs: attention masks, rotary frequencies.
 bool is_ignored_hf_name(const ModelConfig& config, std::string_view name);
 

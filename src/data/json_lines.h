@@ -9,7 +9,8 @@
 #include "data/chat/conversation.h"
 
 // JSON lines: one object a line. Strict: what is no JSON object with the wanted fields, each a
-// string, is a bad line with its reason.
+// string, is a bad line with its reason. Of a key given twice the last one counts, as with every
+// common reader.
 namespace rankine {
 
 struct LineFault {

@@ -1,6 +1,7 @@
 #include "runtime/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rankine {
 
@@ -11,9 +12,10 @@ ExecutorSetup evaluation_setup(DType compute, const Evaluator::Setup& setup) {
           .positions = setup.context};
 }
 
-Evaluator::Evaluator(Engine& engine, const Setup& setup)
+Evaluator::Evaluator(Engine& engine, const Setup& setup, Name name)
     : engine_(engine),
       setup_(setup),
+      name_(std::move(name)),
       waiting_ids_(static_cast<size_t>(setup.rows * setup.context)),
       waiting_targets_(waiting_ids_.size()),
       losses_(waiting_ids_.size()) {
@@ -66,8 +68,20 @@ void Evaluator::compute() {
     Document& document = documents_[windows_[static_cast<size_t>(r)].document];
     for (int64_t t = r * longest; t < (r + 1) * longest; ++t)
       document.loss += losses_[static_cast<size_t>(t)];
+    if (!std::isfinite(document.loss)) refuse(windows_[static_cast<size_t>(r)].document, longest);
   }
   windows_.clear();
+}
+
+void Evaluator::refuse(size_t document, int64_t longest) {
+  const Trouble trouble =
+      engine_.executor().diagnose_evaluation(ids_, targets_, {std::ssize(ids_) / longest, longest});
+  fail(ErrorKind::data,
+       "the loss of {} is not finite{}; the model's values are beyond what {} can hold, or its "
+       "weights are damaged",
+       name_ ? name_(document) : fmt::format("document {}", document),
+       trouble.arose() ? ": it begins in " + to_string(trouble) : "",
+       dtype_name(engine_.setup().compute));
 }
 
 const std::vector<Evaluator::Document>& Evaluator::finish() {

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/engine.h"
@@ -23,13 +25,17 @@ class Evaluator {
     bool operator==(const Document&) const = default;
   };
 
+  // What messages call a document; by its number without such a function.
+  using Name = std::function<std::string(size_t document)>;
+
   // `engine` is allocated, for inference without caches, of shape {rows, context}.
-  Evaluator(Engine& engine, const Setup& setup);
+  Evaluator(Engine& engine, const Setup& setup, Name name = {});
 
   // Every one of `ids` but the first is predicted from those before it. Returns the document's
   // number; numbers ascend from 0.
   size_t add(std::span<const int32_t> ids);
-  // Computes what is left, and returns all documents by number.
+  // Computes what is left, and returns all documents by number. Like add(), Error{data} that names
+  // where it begins when a loss is not finite.
   const std::vector<Document>& finish();
 
  private:
@@ -39,9 +45,11 @@ class Evaluator {
   };
   void add_window(size_t document, std::span<const int32_t> ids, int64_t scored_before);
   void compute();
+  [[noreturn]] void refuse(size_t document, int64_t longest);
 
   Engine& engine_;
   Setup setup_;
+  Name name_;
   std::vector<Document> documents_;
   std::vector<Window> windows_;                         // waiting
   std::vector<int32_t> waiting_ids_, waiting_targets_;  // [rows][context]

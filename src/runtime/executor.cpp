@@ -217,6 +217,7 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
       case ActionKind::forward:
         wait_parameters(forward_reads_[block]);
         forward(inputs, action);
+        if (trouble_ != nullptr) watch_forward(block, action.micro);
         break;
       case ActionKind::recompute:
         wait_parameters(backward_reads_[block]);
@@ -227,6 +228,7 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
       case ActionKind::backward_weight:
         wait_parameters(backward_reads_[block]);
         backward(inputs, action);
+        if (trouble_ != nullptr) watch_backward(action);
         break;
       case ActionKind::update:
         store_.finish_reductions();
@@ -279,6 +281,7 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
         wait_parameters(evaluation_reads_[b]);
         BlockRun run = begin;
         forward_block(run, b, 0);
+        if (trouble_ != nullptr) watch_forward(b, 0);
         break;
       }
       case ActionKind::load:

@@ -7,6 +7,7 @@
 #include "model/block.h"
 #include "runtime/activation_tier.h"
 #include "runtime/step_plan.h"
+#include "runtime/trouble.h"
 #include "state/param_store.h"
 #include "tensor/arena.h"
 
@@ -75,6 +76,13 @@ class Executor {
   Tensor logits(std::span<const int32_t> ids, MicroShape shape,
                 std::span<const CachedSequence> cached, int64_t count);
 
+  // Runs the plan like run(), without an update, and looks at everything that its computations
+  // read and leave on this rank. All ranks call it together; gradients are lost.
+  Trouble diagnose(const StepInputs& inputs);
+  // The same of evaluate(), for inference.
+  Trouble diagnose_evaluation(std::span<const int32_t> ids, std::span<const int32_t> targets,
+                              MicroShape shape);
+
   const ExactSum& loss() const { return loss_; }
   Ops& ops() const { return ops_; }
   Tensor exact_sum() const { return exact_; }  // i64 [ExactSum::size] of scratch
@@ -112,6 +120,20 @@ class Executor {
   void move_states(const Action& action);
   void follow_gradients(size_t action);
   void follow_gathers(const std::vector<Stay>& gathers, size_t action);
+  // A computation's tensors that are looked at together.
+  struct Watched {
+    size_t block;
+    int64_t place, micro;  // as Trouble's
+  };
+  int64_t global_block(size_t block) const;
+  int64_t global_micro(int micro) const {
+    return int64_t{micro} * ranks_.data_ranks + ranks_.data_rank;
+  }
+  void watch(const Watched& at, const Tensor& tensor, std::string name);
+  void watch_parameters(const Watched& at, std::span<const Tensor> tensors, const char* what);
+  void watch_forward(size_t block, int micro);
+  void watch_backward(const Action& action);
+  Tensor watched_rows(const Tensor& out) const;
   uint64_t workspace_bytes() const;
   bool takes(bool targets) const;
   uint64_t saved_bytes() const;
@@ -145,6 +167,8 @@ class Executor {
   std::unique_ptr<ActivationTier> tier_;        // null: what is saved stays
   size_t next_gradient_ = 0, next_gather_ = 0;  // stays to come
   ExactSum loss_;
+  Trouble* trouble_ = nullptr;  // while someone looks for it
+  int64_t watched_ = 0;         // rows of a block's output that are looked at; 0: all
 };
 
 }  // namespace rankine

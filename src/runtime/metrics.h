@@ -41,7 +41,8 @@ struct StepMetrics {
 // One JSON object per step and line: step, loss, grad_norm, lr, tokens, seconds, tokens_per_second,
 // mfu, loss_scale, skipped, memory {planned, arena_peak, rss} of the first rank, ranks, bytes_sent
 // and exposed_seconds {pipeline, data, tensor} of the first rank, tiers {host, disk} with its
-// bytes_read, bytes_written and exposed_seconds, and validation_loss where there was one. Fields
+// bytes_read, bytes_written and exposed_seconds, and validation_loss where there was one. Of a step
+// without a token to learn loss and grad_norm are null. Fields
 // are added over time, none changes its meaning.
 nlohmann::ordered_json to_json(const TierTraffic& tiers);
 std::string metrics_line(const StepMetrics& metrics);

@@ -47,6 +47,11 @@ void declare_options(OptionTable& table, RunOptions& o) {
   declare_dropout_option(table, o.dropout);
   table.integer({"seed"}, &o.seed, "of the initial weights, the order of samples and dropout",
                 {.least = 0});
+  table.integer(
+      {"max-skipped-steps"}, &o.max_skipped_steps,
+      "give the run up after so many steps in a row whose gradient is not finite, however "
+      "small the loss scale, and name where that arises; 0: never",
+      {.least = 0});
   table.heading("Machine");
   declare_machine_options(table, o.threads, o.instruction_set);
   table.bytes(

@@ -26,6 +26,7 @@ struct RunOptions {
   std::filesystem::path output;
   bool resume = false;
   int64_t save_interval = 0, keep_checkpoints = 2;
+  int64_t max_skipped_steps = 10;  // 0: any number
   int64_t eval_interval = 0, eval_batches = 8;
   int64_t log_interval = 10;
   std::filesystem::path metrics;

@@ -17,6 +17,7 @@ std::string run_state_text(const RunState& s) {
                         {"finite_steps", s.trainer.loss_scale.finite_steps},
                         {"tolerance", s.trainer.loss_scale.tolerance}};
   json["update_lags"] = s.trainer.lags;
+  json["hopeless_updates"] = s.trainer.hopeless;
   json["model"] = nlohmann::ordered_json::parse(hf_config_text(s.model, DType::f32));
   json["tokenizer"] = s.tokenizer;
   json["data_identity"] = s.data_identity;
@@ -36,6 +37,9 @@ RunState parse_run_state(const std::string& text, const std::string& what) {
   s.trainer.loss_scale = {scale.number_or("scale", 1), scale.integer("finite_steps", 0, most),
                           scale.integer("tolerance", 0, LossScale::hysteresis)};
   s.trainer.lags = json.value("update_lags", false);
+  // Older checkpoints do not count them.
+  if (json.contains("hopeless_updates"))
+    s.trainer.hopeless = object.integer("hopeless_updates", 0, most);
   s.model = parse_hf_config(object.at("model").dump(), what);
   s.tokenizer = object.text("tokenizer");
   s.data_identity = object.text("data_identity");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "runtime/finite.h"
 #include "runtime/process.h"
 
 namespace rankine {
@@ -12,7 +13,15 @@ namespace {
 constexpr const char* lagging = "lagging";
 
 struct StateTensors {
+  // Of counted pieces only those that this rank is to write.
+  static StateTensors counted(const ParamStore& store) {
+    StateTensors out(store, Copies::counted);
+    out.writes = store.counts();
+    return out;
+  }
+
   std::vector<NamedTensor> weights, momentum, variance, computed;
+  bool writes = true;
   StateTensors(const ParamStore& store, Copies copies)
       : weights(store.weights(copies)),
         momentum(store.momentum(copies)),
@@ -20,6 +29,7 @@ struct StateTensors {
     if (store.lags()) computed = store.computed(copies);
   }
   std::vector<TensorGroup> groups() const {
+    if (!writes) return {};
     std::vector<TensorGroup> out = {
         {"weights", weights}, {"momentum", momentum}, {"variance", variance}};
     if (!computed.empty()) out.push_back({lagging, computed});
@@ -32,6 +42,11 @@ struct StateTensors {
 RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer& trainer) {
   const StateTensors tensors(engine.store(), Copies::all);
   const std::string text = load_checkpoint(checkpoint, tensors.groups(), engine.executor().ops());
+  const StateTensors counted = StateTensors::counted(engine.store());
+  const auto found = find_non_finite(engine, counted.groups());
+  require(!found, ErrorKind::data,
+          "'{}': {}; begin a new run from an earlier checkpoint with --model", checkpoint.string(),
+          found ? describe(*found) : "");
   engine.store().refresh_compute();
   RunState state = parse_run_state(text, checkpoint.string());
   if (state.trainer.lags && engine.store().setup().offload.delayed_update > 0) {
@@ -40,6 +55,7 @@ RunState resume(const std::filesystem::path& checkpoint, Engine& engine, Trainer
     load_checkpoint(checkpoint, std::span(&group, 1), engine.executor().ops());
     engine.store().restore_lag();
   }
+  require_computable(engine);
   trainer.restore(state.trainer);
   return state;
 }
@@ -75,6 +91,11 @@ int TrainLoop::run() {
     if (signal != 0 || due(parts_.options.save_interval, state_.step)) save();
   }
   if (saved_step_ != state_.step) save();
+  if (state_.trainer.hopeless > 0)
+    warn_line(parts_.log,
+              "the last {} updates were skipped, since the gradient was not finite: nothing was "
+              "learned in them",
+              state_.trainer.hopeless);
   return signal;
 }
 
@@ -85,13 +106,17 @@ int TrainLoop::agreed_signal() {
   return signal;
 }
 
+void TrainLoop::fill(int64_t step) {
+  const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
+  for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
+    parts_.loader.fill(step - 1, micro, rows_from(micro * micro_tokens));
+}
+
 void TrainLoop::one_step(int64_t step) {
   const double start = monotonic_seconds();
   const AxisTraffic before = axis_traffic(mesh());
   const TierTraffic tiers_before = parts_.engine.tier_traffic();
-  const int64_t micro_tokens = parts_.loader.rows() * parts_.loader.seq_length();
-  for (int64_t micro = 0; micro < parts_.loader.micros(); ++micro)
-    parts_.loader.fill(step - 1, micro, rows_from(micro * micro_tokens));
+  fill(step);
   StepMetrics m;
   m.report = parts_.trainer.step(step, ids_, targets_, first_keys_);
   m.seconds = monotonic_seconds() - start;
@@ -111,23 +136,58 @@ void TrainLoop::one_step(int64_t step) {
   m.tiers = parts_.engine.tier_traffic() - tiers_before;
   if (parts_.loader.mix().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
+  skipped_ = m.report.skipped;
   metrics_.write(m);
   log(m);
+  const int64_t most = parts_.options.max_skipped_steps;
+  if (most > 0 && m.report.hopeless >= most) give_up(m.report);
 }
+
+namespace {
+
+std::string go_on_from(const std::filesystem::path& run) {
+  const auto newest = newest_complete_checkpoint(run);
+  return newest ? fmt::format("go on from '{}', the newest checkpoint, and ", newest->string())
+                : "";
+}
+
+}  // namespace
+
+// Names where the trouble of the step begins.
+void TrainLoop::give_up(const StepReport& report) {
+  fill(report.step);  // a validation may have been there
+  const std::string where = parts_.trainer.diagnose(report, ids_, targets_, first_keys_);
+  fail(ErrorKind::data,
+       "step {}: the gradient was not finite in {} steps in a row (--max-skipped-steps), so that "
+       "nothing is learned any more; {}; {}use a smaller --lr or another --precision, or look at "
+       "the data",
+       report.step, report.hopeless,
+       where.empty() ? "no single value of the step is, their sum alone" : "it begins in " + where,
+       go_on_from(parts_.options.output));
+}
+
+namespace {
+
+std::string figures(const StepReport& r) {
+  if (r.tokens == 0) return fmt::format("no token to learn: no loss, no update | lr {:.2e}", r.lr);
+  return fmt::format("loss {:.4f} | grad norm {:.3f} | lr {:.2e}", r.loss, r.grad_norm, r.lr);
+}
+
+}  // namespace
 
 void TrainLoop::log(const StepMetrics& m) {
   const auto done = static_cast<double>(m.report.step - first_step_);
   const double left = seconds_ / done * static_cast<double>(parts_.options.steps - m.report.step);
-  std::string line = fmt::format(
-      "step {:>{}}/{} | loss {:.4f} | grad norm {:.3f} | lr {:.2e} | {:.0f} tokens/s | MFU {:.1f} "
-      "%",
-      m.report.step, std::to_string(parts_.options.steps).size(), parts_.options.steps,
-      m.report.loss, m.report.grad_norm, m.report.lr, m.tokens_per_second, 100 * m.mfu);
+  std::string line =
+      fmt::format("step {:>{}}/{} | {} | {:.0f} tokens/s | MFU {:.1f} %", m.report.step,
+                  std::to_string(parts_.options.steps).size(), parts_.options.steps,
+                  figures(m.report), m.tokens_per_second, 100 * m.mfu);
   if (m.report.skipped)
     line += fmt::format(" | skipped: gradient not finite at loss scale {:g}", m.report.loss_scale);
   if (m.validation_loss) line += fmt::format(" | validation loss {:.4f}", *m.validation_loss);
   line += " | left " + format_seconds(left);
-  const bool wanted = m.report.step == first_step_ + 1 || m.report.skipped || m.validation_loss ||
+  const bool wanted = m.report.step == first_step_ + 1 || m.report.skipped ||
+                      m.report.tokens == 0 || m.validation_loss ||
                       due(parts_.options.log_interval, m.report.step);
   if (wanted)
     parts_.log.write(line);
@@ -137,7 +197,7 @@ void TrainLoop::log(const StepMetrics& m) {
 
 // Validation batches go round the data axis; past the last one a rank computes what counts for
 // nothing, since the ranks may have to gather parameters from each other.
-double TrainLoop::validate() {
+std::optional<double> TrainLoop::validate() {
   Communicator &ranks = *mesh().world, &data = *mesh().data;
   const bool counts = mesh().at(Axis::tensor) == 0;
   ExactSum sum;
@@ -163,20 +223,34 @@ double TrainLoop::validate() {
                   "validation loss")
       .wait();
   ranks.all_reduce({&tokens, DType::i64, Shape{1}}, Reduction::sum, "validation tokens").wait();
-  return sum.value() / static_cast<double>(std::max<int64_t>(1, tokens));
+  if (tokens > 0) return sum.value() / static_cast<double>(tokens);
+  warn_line(parts_.log, "the validation data have no token to score: there is no validation loss");
+  return {};
 }
 
 void TrainLoop::save() {
   Communicator& ranks = *mesh().world;
-  const StateTensors tensors(parts_.engine.store(), Copies::counted);
-  const bool writes = parts_.engine.store().counts();
+  const StateTensors tensors = StateTensors::counted(parts_.engine.store());
   const auto folder = checkpoint_folder(parts_.options.output, state_.step);
-  save_checkpoint_together(folder, run_state_text(state_),
-                           writes ? tensors.groups() : std::vector<TensorGroup>{},
+  require_finite(tensors.groups());
+  save_checkpoint_together(folder, run_state_text(state_), tensors.groups(),
                            parts_.engine.executor().ops(), ranks, parts_.checkpoint_files);
   parts_.engine.store().release_pieces();
   saved_step_ = state_.step;
-  if (ranks.rank() == 0) remove_old_checkpoints();
+  // What was learned last may be the trouble, so that the older ones are still wanted.
+  if (ranks.rank() == 0 && !skipped_) remove_old_checkpoints();
+}
+
+// A checkpoint that cannot be loaded is not written, and takes no other's place.
+void TrainLoop::require_finite(std::span<const TensorGroup> groups) const {
+  const auto found = find_non_finite(parts_.engine, groups);
+  if (!found) return;
+  parts_.engine.store().wait_all_parameters();
+  fail(
+      ErrorKind::data,
+      "step {}: {}; no checkpoint is written of it, the newest is {}: go on from it with a smaller "
+      "--lr",
+      state_.step, describe(*found), go_on_from(parts_.options.output));
 }
 
 void TrainLoop::remove_old_checkpoints() const {

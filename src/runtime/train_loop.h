@@ -1,5 +1,7 @@
 #pragma once
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,15 +36,19 @@ class TrainLoop {
   TrainLoop(TrainLoopParts parts, RunState state);
 
   // Runs until the last step or a stop signal; the newest state is saved in either case. Returns
-  // the signal's number, 0 when the run is complete.
+  // the signal's number, 0 when the run is complete. Error{data} when the gradient is not finite
+  // for too long, and in place of saving states that are not.
   int run();
   const RunState& state() const { return state_; }
 
  private:
   const Mesh& mesh() const { return parts_.engine.mesh(); }
+  void fill(int64_t step);  // the buffers
   void one_step(int64_t step);
-  double validate();
+  void give_up(const StepReport& report);
+  std::optional<double> validate();  // the loss
   void save();
+  void require_finite(std::span<const TensorGroup> groups) const;
   int agreed_signal();
   void remove_old_checkpoints() const;
   void log(const StepMetrics& metrics);
@@ -54,7 +60,8 @@ class TrainLoop {
   MetricsFile metrics_;
   std::vector<int32_t> ids_, targets_, first_keys_;  // the last with a document mask only
   int64_t saved_step_, first_step_;
-  double seconds_ = 0;  // in steps of this process
+  double seconds_ = 0;    // in steps of this process
+  bool skipped_ = false;  // the newest step
 };
 
 // Fills every state of the engine and trainer from a checkpoint; returns its state.

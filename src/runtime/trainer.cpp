@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace rankine {
 
@@ -15,6 +16,7 @@ Trainer::Trainer(Engine& engine, Setup setup)
 void Trainer::restore(const State& state) {
   updates_ = state.updates;
   scale_.restore(state.loss_scale);
+  hopeless_ = state.hopeless;
 }
 
 StepReport Trainer::step(int64_t step, std::span<const int32_t> ids,
@@ -38,19 +40,58 @@ StepReport Trainer::step(int64_t step, double lr, std::span<const int32_t> ids,
   if (first_of_tensor && mesh_.at(Axis::pipeline) == 0)
     report.tokens = std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; });
   add_over_ranks({&report.tokens, 1}, "tokens");
-  const double tokens = static_cast<double>(std::max<int64_t>(1, report.tokens));
-  const StepInputs inputs{.ids = ids,
-                          .targets = targets,
-                          .first_keys = first_keys,
-                          .gradient_scale = report.loss_scale / tokens,
-                          .seed = setup_.seed,
-                          .step = static_cast<uint64_t>(step)};
+  if (report.tokens == 0) {
+    report.loss = report.grad_norm = std::numeric_limits<double>::quiet_NaN();
+    report.hopeless = hopeless_;
+    return report;
+  }
   const auto finish = [this, &report] { update(report); };
-  executor_.run(inputs, std::cref(finish));
+  executor_.run(inputs_of(report, ids, targets, first_keys), std::cref(finish));
   ExactSum loss = first_of_tensor ? executor_.loss() : ExactSum{};
   add_over_ranks(loss.parts(), "loss");
-  report.loss = loss.value() / tokens;
+  report.loss = loss.value() / static_cast<double>(report.tokens);
+  // A loss does not depend on the scale, and the scale does not fall below 1.
+  const bool curable = report.loss_scale > 1 && std::isfinite(report.loss);
+  if (!report.skipped)
+    hopeless_ = 0;
+  else if (!curable)
+    ++hopeless_;
+  report.hopeless = hopeless_;
   return report;
+}
+
+StepInputs Trainer::inputs_of(const StepReport& report, std::span<const int32_t> ids,
+                              std::span<const int32_t> targets,
+                              std::span<const int32_t> first_keys) const {
+  return {.ids = ids,
+          .targets = targets,
+          .first_keys = first_keys,
+          .gradient_scale = report.loss_scale / static_cast<double>(report.tokens),
+          .seed = setup_.seed,
+          .step = static_cast<uint64_t>(report.step)};
+}
+
+std::string Trainer::diagnose(const StepReport& report, std::span<const int32_t> ids,
+                              std::span<const int32_t> targets,
+                              std::span<const int32_t> first_keys) {
+  store_.release_pieces();
+  const Trouble mine = executor_.diagnose(inputs_of(report, ids, targets, first_keys));
+  store_.wait_all_parameters();
+  const std::string line =
+      mine.arose() ? fmt::format("{} {}", mine.place, to_string(mine)) : std::string();
+  std::string first;
+  int64_t place = 0;
+  const std::vector<std::string> lines = all_gather_texts(*mesh_.world, line, "values not finite");
+  for (size_t r = 0; r < lines.size(); ++r) {
+    if (lines[r].empty()) continue;
+    const size_t space = lines[r].find(' ');
+    const int64_t other = std::stoll(lines[r].substr(0, space));
+    if (!first.empty() && other >= place) continue;
+    place = other;
+    first = lines[r].substr(space + 1);
+    if (lines.size() > 1) first += fmt::format(" ({})", place_of(mesh_.shape, static_cast<int>(r)));
+  }
+  return first;
 }
 
 void Trainer::update(StepReport& report) {

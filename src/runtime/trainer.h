@@ -9,11 +9,13 @@ namespace rankine {
 
 struct StepReport {
   int64_t step = 0;
-  double loss = 0;       // mean over the valid tokens, nats
-  double grad_norm = 0;  // global, before clipping, of the unscaled gradient
+  double loss = 0;       // mean over the valid tokens, nats; NaN without any
+  double grad_norm = 0;  // global, before clipping, of the unscaled gradient; NaN likewise
   double lr = 0, loss_scale = 1;
-  int64_t tokens = 0;    // valid ones
+  int64_t tokens = 0;    // valid ones; without any nothing is computed and nothing changes
   bool skipped = false;  // a non-finite gradient: the weights were left alone
+  // Updates skipped in a row, up to this one, for what no smaller loss scale cures.
+  int64_t hopeless = 0;
 };
 
 // One optimizer step at a time over the executor's step program, all ranks of the mesh together.
@@ -40,15 +42,24 @@ class Trainer {
   StepReport step(int64_t step, double lr, std::span<const int32_t> ids,
                   std::span<const int32_t> targets, std::span<const int32_t> first_keys = {});
 
+  // Where the first value that is not finite arises in a step of these inputs, "" when none does:
+  // runs it once more without an update. The same on all ranks, which call it together and do not
+  // train on.
+  std::string diagnose(const StepReport& report, std::span<const int32_t> ids,
+                       std::span<const int32_t> targets, std::span<const int32_t> first_keys = {});
+
   struct State {
     int64_t updates = 0;  // optimizer steps really made
     LossScale::State loss_scale;
-    bool lags = false;  // the last of them is not yet in what the next step computes with
+    bool lags = false;     // the last of them is not yet in what the next step computes with
+    int64_t hopeless = 0;  // StepReport's
   };
-  State state() const { return {updates_, scale_.state(), store_.lags()}; }
+  State state() const { return {updates_, scale_.state(), store_.lags(), hopeless_}; }
   void restore(const State& state);
 
  private:
+  StepInputs inputs_of(const StepReport& report, std::span<const int32_t> ids,
+                       std::span<const int32_t> targets, std::span<const int32_t> first_keys) const;
   void update(StepReport& report);
   // Adds the parts of an exact sum over all ranks.
   void add_over_ranks(std::span<int64_t> parts, std::string_view tag);
@@ -58,7 +69,7 @@ class Trainer {
   ParamStore& store_;
   Setup setup_;
   LossScale scale_;
-  int64_t updates_ = 0;
+  int64_t updates_ = 0, hopeless_ = 0;
 };
 
 }  // namespace rankine

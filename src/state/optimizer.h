@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/options.h"
 #include "ops/ops.h"
@@ -19,6 +21,10 @@ struct OptimizerOptions {
   double wsd_decay_fraction = 0.2;  // wsd: the last part of the steps that decays
 };
 void declare_options(OptionTable& table, OptimizerOptions& options);
+// Derives what was not given (a minimum of a tenth of the peak) and refuses values that contradict
+// each other or `steps`, Error{usage}. What a resumed run has stored is taken as it is; returns
+// warnings where that contradicts itself.
+std::vector<std::string> settle(OptimizerOptions& options, int64_t steps, const OptionTable& table);
 
 // The learning rate of step `step` of `steps`: linear warm-up from lr / warmup_steps, then decay to
 // min_lr at the last step (wsd: constant first, Hu et al. 2024, arXiv 2404.06395).

@@ -64,6 +64,7 @@ class ParamStore {
   void release(size_t block);
   void refresh(size_t block);                          // starts collecting the updated parameters
   void wait_parameters(size_t block);                  // of this block alone
+  void wait_all_parameters();                          // before what they come into may go
   void begin_gradients(size_t block, int64_t offset);  // where they are written from now on
   void reduce(size_t block);                           // starts
   void finish_reductions();

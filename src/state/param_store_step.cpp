@@ -115,6 +115,10 @@ void ParamStore::wait_parameters(size_t block) {
   views_[block].arriving.wait();
 }
 
+void ParamStore::wait_all_parameters() {
+  for (size_t b = 0; b < views_.size(); ++b) wait_parameters(b);
+}
+
 void ParamStore::refresh_compute() {
   release_pieces();
   round_weights();
@@ -132,7 +136,7 @@ void ParamStore::round_weights() {
 void ParamStore::collect() {
   if (!params_whole()) return;
   for (size_t b = 0; b < views_.size(); ++b) refresh(b);
-  for (size_t b = 0; b < views_.size(); ++b) wait_parameters(b);
+  wait_all_parameters();
 }
 
 // ---- gradients

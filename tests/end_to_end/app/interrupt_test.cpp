@@ -48,8 +48,8 @@ class Interrupts : public TrainingRun {
     for (int i = 0; i < 4000; ++i)
       corpus += std::vector{"\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80 "}[i % 3];
     write_text_atomically(home() / "corpus.txt", corpus);
-    const Finished done =
-        run(train({"--steps", "100", "--seq-length", "64", "--lr", "1e-2", "--output", at("run")}));
+    const Finished done = run(train({"--steps", "100", "--seq-length", "64", "--lr", "1e-2",
+                                     "--min-lr", "3e-5", "--output", at("run")}));
     ASSERT_EQ(done.code, 0) << done.err;
   }
 
