@@ -3,6 +3,7 @@
 #include "checkpoint/hf_model.h"
 #include "command.h"
 #include "model_source.h"
+#include "ranks.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
@@ -77,6 +78,7 @@ int run_convert(const Arguments& arguments) {
   }
   require(!o.from.empty() && !o.to.empty(), ErrorKind::usage, "{} missing",
           o.from.empty() ? (o.to.empty() ? "--from and --to are" : "--from is") : "--to is");
+  check_threads(o.threads);
   Log log(stderr);
   const ModelSource source = open_model(o.from);
   require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "data/token_source.h"
 #include "make_tokens.h"
+#include "ranks.h"
 
 namespace rankine {
 namespace {
@@ -37,6 +38,7 @@ int run_tokenize(const Arguments& arguments) {
                                "--data FILE`."));
     return 0;
   }
+  check_threads(o.threads);
   require(!o.text.data.empty(), ErrorKind::usage, "--data is missing: files of text");
   require(!o.tokenizer.empty(), ErrorKind::usage,
           "--tokenizer is missing: bytes, a tokenizer.json, or a folder with one");

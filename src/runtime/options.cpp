@@ -184,13 +184,17 @@ void declare_options(OptionTable& table, ParallelOptions& o) {
                 "start so many ranks on this machine; 0: one, or as many as a launcher (mpirun, "
                 "srun) started",
                 {.least = 0, .most = 1 << 20});
+  table.integer({"oversubscribe"}, &o.oversubscribe,
+                "with --ranks: refuse more of them than so many for each processor",
+                {.least = 1, .most = ParallelOptions::most_oversubscribed});
   declare_layout_options(table, o);
   table.real({"comm-timeout"}, &o.comm_timeout,
              "seconds to wait for another rank before giving the job up; 0: for ever",
              {.least = 0});
   table.flag({"shared-memory"}, &o.shared_memory,
              "between the ranks of a host; otherwise everything goes over MPI");
-  for (const char* name : {"ranks", "data-parallel", "comm-timeout", "shared-memory"})
+  for (const char* name :
+       {"ranks", "oversubscribe", "data-parallel", "comm-timeout", "shared-memory"})
     table.do_not_store(name);
 }
 

@@ -51,7 +51,9 @@ struct ParallelOptions {
   std::filesystem::path offload_dir = {};
   uint64_t bucket_size = uint64_t{8} << 20;  // bytes of f32 gradients
   bool strict = false, shared_memory = true;
-  double comm_timeout = 60;  // seconds
+  double comm_timeout = 60;   // seconds
+  int64_t oversubscribe = 8;  // ranks of this machine for each of its processors, at most
+  static constexpr int64_t most_oversubscribed = 64;
 };
 void declare_options(OptionTable& table, ParallelOptions& options);
 // Those that choose a mesh and what is done on it, without what only a running job has.
