@@ -18,10 +18,12 @@ OptionTable declare(BenchOptions& o) {
   OptionTable table;
   table.heading("Training step");
   table.text({"model"}, &o.model, "a preset or a model's folder, for its shape", "NAME");
-  table.integer({"seq-length"}, &o.seq_length, "tokens of one sequence", {.least = 1});
+  table.integer({"seq-length"}, &o.seq_length, "tokens of one sequence",
+                {.least = 1, .most = most_tokens});
   table.integer({"micro-batch-size"}, &o.micro_batch_size, "sequences computed at a time",
-                {.least = 1});
-  table.integer({"accumulation"}, &o.accumulation, "micro-batches of a step", {.least = 1});
+                {.least = 1, .most = most_sequences});
+  table.integer({"accumulation"}, &o.accumulation, "micro-batches of a step",
+                {.least = 1, .most = most_micros});
   table.text({"precision"}, &o.precision, "comma-separated: f32, bf16, f16", "LIST");
   table.integer({"steps"}, &o.steps, "measured steps, after two to warm up; medians are reported",
                 {.least = 1});

@@ -47,7 +47,7 @@ OptionTable declare(EvalOptions& o) {
                 "window's sees at least the difference; 0: windows do not overlap",
                 {.least = 0});
   table.integer({"micro-batch-size"}, &o.micro_batch_size, "windows computed at a time",
-                {.least = 1});
+                {.least = 1, .most = most_sequences});
   table.path({"per-document"}, &o.per_document,
              "write a line of JSON for each document to this file: path, index, tokens, bytes, "
              "loss, bits_per_byte");

@@ -12,6 +12,12 @@ namespace rankine {
 
 enum class Precision : uint8_t { automatic, f32, bf16, f16 };
 
+// More than any run needs, and little enough for all that is computed from them. Dropout's streams
+// number a step's micro-batches in 16 bits.
+inline constexpr int64_t most_sequences = int64_t{1} << 20;  // of a micro-batch
+inline constexpr int64_t most_micros = int64_t{1} << 16;     // of a step, all data ranks together
+inline constexpr int64_t most_tokens = int64_t{1} << 24;     // of a sequence
+
 // How a training run computes: batch, length, precision, what it writes and when.
 struct RunOptions {
   Precision precision = Precision::automatic;
