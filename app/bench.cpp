@@ -18,10 +18,12 @@ OptionTable declare(BenchOptions& o) {
   OptionTable table;
   table.heading("Training step");
   table.text({"model"}, &o.model, "a preset or a model's folder, for its shape", "NAME");
-  table.integer({"seq-length"}, &o.seq_length, "tokens of one sequence", {.least = 1});
+  table.integer({"seq-length"}, &o.seq_length, "tokens of one sequence",
+                {.least = 1, .most = most_tokens});
   table.integer({"micro-batch-size"}, &o.micro_batch_size, "sequences computed at a time",
-                {.least = 1});
-  table.integer({"accumulation"}, &o.accumulation, "micro-batches of a step", {.least = 1});
+                {.least = 1, .most = most_sequences});
+  table.integer({"accumulation"}, &o.accumulation, "micro-batches of a step",
+                {.least = 1, .most = most_micros});
   table.text({"precision"}, &o.precision, "comma-separated: f32, bf16, f16", "LIST");
   table.integer({"steps"}, &o.steps, "measured steps, after two to warm up; medians are reported",
                 {.least = 1});
@@ -296,6 +298,7 @@ int run_bench(const Arguments& arguments) {
     return 0;
   }
   const BenchMode mode = bench_mode(table);
+  check_threads(o.threads);
   if (mode == BenchMode::disk || mode == BenchMode::text) {
     write_json(o, mode == BenchMode::disk ? bench_disk(o) : bench_text(o));
     return 0;
@@ -309,7 +312,12 @@ int run_bench(const Arguments& arguments) {
   for (const std::string& size : o.collectives) parse_bytes(size, "--collectives");
   require(o.seq_length <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", o.seq_length, config.positions);
-  return on_ranks(o.parallel, o.threads, "bench", arguments, [&](const Rank& rank) {
+  const auto check_all = [&](const MeshShape& mesh) {
+    for (const DType dtype : mode == BenchMode::training ? dtypes : std::vector<DType>{})
+      check_memory(o, config, dtype, mesh);
+  };
+  const RanksJob job{o.parallel, o.threads, "bench", arguments, check_all};
+  return on_ranks(job, [&](const Rank& rank) {
     const Json json = mode == BenchMode::training ? bench_training(o, config, dtypes, rank)
                                                   : bench_collectives(o, rank);
     if (rank.world.rank() == 0) write_json(o, json);

@@ -39,6 +39,9 @@ struct StepFigures {
   TierTraffic tiers;    // likewise
   std::vector<TimedOps::Line> profile;
 };
+// Error{resource} when the plans of all ranks do not fit this machine.
+void check_memory(const BenchOptions& o, const ModelConfig& config, DType dtype,
+                  const MeshShape& mesh);
 // Every rank calls it; `peak_flops` and shares of it are of all ranks together.
 StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, DType dtype,
                              const Rank& rank);

@@ -23,7 +23,7 @@ const std::vector<Mode>& modes() {
       {BenchMode::collectives,
        "collectives",
        {},
-       {"ranks", "threads", "comm-timeout", "shared-memory"}},
+       {"ranks", "oversubscribe", "threads", "comm-timeout", "shared-memory"}},
       {BenchMode::disk, "disk", {"disk-size"}, {}},
       {BenchMode::text, "text", {"tokenizer"}, {}}};
   return all;

@@ -44,7 +44,28 @@ AdamwFigures measure_adamw(Engine& engine, int rounds) {
   return {median(rates), median(shares)};
 }
 
+ExecutorSetup setup_of(const BenchOptions& o, DType dtype) {
+  return {.shape = {o.micro_batch_size, o.seq_length},
+          .compute = dtype,
+          .purpose = Purpose::training,
+          .positions = o.seq_length};
+}
+
+void require_room(const BenchOptions& o, const MemoryPlan& plan, int local_ranks) {
+  require_memory(plan, {.all = o.memory_limit > 0 ? o.memory_limit : memory_share(local_ranks)},
+                 "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
+}
+
 }  // namespace
+
+void check_memory(const BenchOptions& o, const ModelConfig& config, DType dtype,
+                  const MeshShape& mesh) {
+  const auto ops = make_cpu_ops(threads_of_first_rank(o.threads, mesh.world()), o.instruction_set);
+  const PlannedLayout layout(
+      {o.parallel, mesh, static_cast<int>(o.accumulation), config, setup_of(o, dtype)}, *ops);
+  for (int stage = 0; stage < mesh.degree_of(Axis::pipeline); ++stage)
+    require_room(o, layout.of_stage_rank(stage).plan(), mesh.world());
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -60,18 +81,10 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
   TimedOps timed(*cpu_ops);
   Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
   const auto peak_ops = make_cpu_ops(rank.threads, o.instruction_set);
-  Engine engine(*ops, config,
-                {.shape = {o.micro_batch_size, o.seq_length},
-                 .compute = dtype,
-                 .purpose = Purpose::training,
-                 .positions = o.seq_length},
+  Engine engine(*ops, config, setup_of(o, dtype),
                 balanced_step(o.parallel, static_cast<int>(o.accumulation), mesh, config, *ops,
                               {o.micro_batch_size, o.seq_length}));
-  require_memory(
-      engine.plan(),
-      {.all = o.memory_limit > 0 ? o.memory_limit
-                                 : physical_memory() / static_cast<uint64_t>(rank.local_ranks)},
-      "to make it fit: a smaller --micro-batch-size, --seq-length or --model");
+  require_room(o, engine.plan(), rank.local_ranks);
   engine.allocate();
   engine.store().initialise(1);
   Trainer trainer(engine, {{}, 1000, 1, dtype == DType::f16});

@@ -3,6 +3,7 @@
 #include "checkpoint/hf_model.h"
 #include "command.h"
 #include "model_source.h"
+#include "ranks.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
@@ -79,6 +80,7 @@ int run_convert(const Arguments& arguments) {
           o.from.empty() ? (o.to.empty() ? "--from and --to are" : "--from is") : "--to is");
   if (o.layout == Layout::checkpoint)
     refuse_without_effect(table, {"dtype", "max-shard-size"}, "with --layout checkpoint");
+  check_threads(o.threads);
   Log log(stderr);
   const ModelSource source = open_model(o.from);
   require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,

@@ -49,7 +49,7 @@ OptionTable declare(EvalOptions& o) {
                 "window's sees at least the difference; 0: windows do not overlap",
                 {.least = 0});
   table.integer({"micro-batch-size"}, &o.micro_batch_size, "windows computed at a time",
-                {.least = 1});
+                {.least = 1, .most = most_sequences});
   table.path({"per-document"}, &o.per_document,
              "write a line of JSON for each document to this file: path, index, tokens, bytes, "
              "loss, bits_per_byte");
@@ -261,15 +261,26 @@ int run_eval(const Arguments& arguments) {
   require_distinct(files);
   const ModelSource source = open_text_model(o.source);
   const Evaluator::Setup setup = evaluator_setup(o, source.config);
-  return on_ranks(o.parallel, o.threads, "eval", arguments, [&](const Rank& rank) {
+  const auto require_room = [&](const Engine& engine, int local_ranks) {
+    require_memory(engine.plan(),
+                   {.all = o.memory_limit > 0 ? o.memory_limit : memory_share(local_ranks)},
+                   "choose a smaller --micro-batch-size, --context or model, fewer --ranks, or "
+                   "--precision f32 (no second copy)");
+  };
+  const auto check_memory = [&](const MeshShape& mesh) {
+    const auto ops =
+        make_cpu_ops(threads_of_first_rank(o.threads, mesh.world()), o.instruction_set);
+    require_room(
+        Engine(*ops, source.config, evaluation_setup(compute_dtype(o.precision, *ops), setup)),
+        mesh.world());
+  };
+  const RanksJob job{o.parallel, o.threads, "eval", arguments, check_memory};
+  return on_ranks(job, [&](const Rank& rank) {
     Log log(rank.world.rank() == 0 ? stderr : nullptr);
     const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
     const auto ops = make_cpu_ops(rank.threads, o.instruction_set);
     Engine engine(*ops, source.config, evaluation_setup(compute_dtype(o.precision, *ops), setup));
-    const uint64_t share = physical_memory() / static_cast<uint64_t>(rank.local_ranks);
-    require_memory(engine.plan(), {.all = o.memory_limit > 0 ? o.memory_limit : share},
-                   "choose a smaller --micro-batch-size, --context or model, fewer --ranks, or "
-                   "--precision f32 (no second copy)");
+    require_room(engine, rank.local_ranks);
     engine.allocate();
     load_weights_from(source, engine, log);
     const double start = monotonic_seconds();

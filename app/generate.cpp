@@ -8,6 +8,7 @@
 #include "checkpoint/generation_settings.h"
 #include "command.h"
 #include "data/options.h"
+#include "ranks.h"
 #include "runtime/process.h"
 #include "runtime/stop_signal.h"
 
@@ -259,6 +260,7 @@ int run_generate(const Arguments& arguments) {
     return 0;
   }
   receive_stop_signals_aside();
+  check_threads(o.threads);
   require(!o.source.model.empty(), ErrorKind::usage,
           "--model is missing: the folder of a run, a checkpoint or a Hugging Face model");
   Log log(stderr);

@@ -7,13 +7,14 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <new>
 #include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/launch.h"
 #include "command.h"
+#include "failure.h"
+#include "runtime/stop_signal.h"
 
 namespace rankine {
 namespace {
@@ -86,32 +87,41 @@ int report(std::string_view message, ErrorKind kind) {
   return static_cast<int>(kind);
 }
 
+// A signal that ends all ranks is reported once.
+bool another_speaks() {
+  try {
+    const std::optional<Launched> launched = launched_environment();
+    return launched && (launched->rank > 0 || launched->board >= 0);
+  } catch (const Error&) {  // reported later
+    return false;
+  }
+}
+
 // Where threads outnumber processors, or share them with other programs, one that spins at an
 // OpenMP barrier keeps away the one it waits for. libgomp reads once, when the program is loaded,
 // how long they do before they sleep, so the program begins anew with about ten microseconds.
 void begin_with_short_spins(char** argv) {
+  leave_on_stop_signals(another_speaks());
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   ::setenv("GOMP_SPINCOUNT", "1000", 1);
   std::error_code code;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
+  hold_stop_signals();
   if (!code) ::execv(self.c_str(), argv);  // on failure it may merely be slower
+  leave_on_stop_signals(another_speaks());
 }
 
 }  // namespace
 }  // namespace rankine
 
 int main(int argc, char** argv) {
-  using rankine::ErrorKind;
   rankine::begin_with_short_spins(argv);
   // A write beyond a limit on file sizes is an error of that file, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return rankine::run({argv + 1, argv + argc});
-  } catch (const rankine::Error& e) {
-    return rankine::report(e.what(), e.kind());
-  } catch (const std::bad_alloc&) {
-    return rankine::report("out of memory", ErrorKind::resource);
-  } catch (const std::exception& e) {
-    return rankine::report(e.what(), ErrorKind::internal);
+  } catch (const std::exception&) {
+    const rankine::Error error = rankine::failure_of(std::current_exception());
+    return rankine::report(error.what(), error.kind());
   }
 }

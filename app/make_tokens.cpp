@@ -7,7 +7,7 @@
 namespace rankine {
 
 TokenFileFacts make_tokens(const TokenizeJob& job, TokenFileWriter& writer, int64_t threads,
-                           Log& log) {
+                           Log& log, const std::atomic<bool>& given_up) {
   constexpr double between_lines = 10;  // seconds
   uint64_t total = 0;
   for (const DataFile& file : job.files) total += std::filesystem::file_size(file.path);
@@ -19,6 +19,7 @@ TokenFileFacts make_tokens(const TokenizeJob& job, TokenFileWriter& writer, int6
     Progress progress(log, "tokenize", "bytes", static_cast<double>(total));
     double reported = 0;
     facts = tokenize(job, writer, workers, [&](const TokenizeProgress& p) {
+      require(!given_up, ErrorKind::environment, "tokenizing was given up after a failure");
       const double seconds = monotonic_seconds() - start;
       if (!log.terminal() && seconds < reported + between_lines) return;
       progress.report(static_cast<double>(p.bytes),

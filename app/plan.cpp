@@ -50,7 +50,7 @@ OptionTable declare(PlanOptions& o) {
   table.text({"parameters"}, &o.parameters,
              "plan for this number of parameters instead of a model: 7.5e9, 7.5B, 125M", "COUNT");
   table.integer({"accumulation", "gradient-accumulation-steps"}, &o.accumulation,
-                "micro-batches whose gradients are summed", {.least = 1});
+                "micro-batches whose gradients are summed", {.least = 1, .most = most_micros});
   table.choice<std::optional<DType>>(
       {"precision"}, &o.precision,
       {{"paper", std::nullopt}, {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}},
@@ -59,9 +59,10 @@ OptionTable declare(PlanOptions& o) {
   table.path({"json"}, &o.json, "also write the plan as JSON here");
   table.heading("Memory and step program of a model");
   table.integer({"micro-batch-size"}, &o.micro_batch_size, "sequences computed at a time",
-                {.least = 1});
+                {.least = 1, .most = most_sequences});
   table.integer({"seq-length"}, &o.seq_length,
-                "tokens of one sequence; 0: the model's most, up to 1024", {.least = 0});
+                "tokens of one sequence; 0: the model's most, up to 1024",
+                {.least = 0, .most = most_tokens});
   declare_document_mask(table, o.document_mask);
   declare_dropout_option(table, o.dropout);
   table.flag({"print-program"}, &o.print_program,

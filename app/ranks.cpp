@@ -4,12 +4,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
-#include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/launch.h"
+#include "comm/local_world.h"
 #include "comm/mpi_world.h"
 #include "comm/processors.h"
+#include "failure.h"
+#include "runtime/process.h"
 #include "runtime/stop_signal.h"
 
 namespace rankine {
@@ -65,16 +68,51 @@ Rank take_processors(World& world, int64_t asked) {
 std::unique_ptr<World> connect(const std::optional<Launched>& launched,
                                const ParallelOptions& options, const MeshShape& mesh) {
   if (!launched || launched->ranks == 1) return make_self_world();
-  std::unique_ptr<World> world = make_mpi_world({.timeout_seconds = options.comm_timeout,
-                                                 .shared_memory = options.shared_memory,
-                                                 .mesh = mesh});
+  const WorldSettings settings{.timeout_seconds = options.comm_timeout,
+                               .shared_memory = options.shared_memory,
+                               .mesh = mesh};
+  if (launched->board >= 0) return make_local_world(*launched, settings);
+  std::unique_ptr<World> world = make_mpi_world(settings);
   require_agreement(*launched, world->size());
   return world;
 }
 
+std::string processors_text(int64_t processors) {
+  return fmt::format("the {} processor{} this job may use", processors, processors == 1 ? "" : "s");
+}
+
+// What is certain before anything is known of the model.
+void check_ranks(const ParallelOptions& o) {
+  const auto processors = static_cast<int64_t>(allowed_processors().size());
+  const int64_t most = o.oversubscribe * processors;
+  require(o.ranks <= most, ErrorKind::resource,
+          "--ranks {}: {} take {} ranks at most, {} each; choose fewer, or raise --oversubscribe "
+          "(up to {})",
+          o.ranks, processors_text(processors), most, o.oversubscribe,
+          ParallelOptions::most_oversubscribed);
+  constexpr uint64_t least = uint64_t{64} << 20;  // of a process that has barely begun
+  const uint64_t memory = physical_memory();
+  require(static_cast<uint64_t>(o.ranks) <= memory / least, ErrorKind::resource,
+          "--ranks {}: at {} each, the least a rank needs, the {} of this machine's memory are for "
+          "{} of them; choose fewer",
+          o.ranks, format_bytes(least), format_bytes(memory), memory / least);
+  require(o.shared_memory, ErrorKind::usage,
+          "--no-shared-memory needs ranks that a launcher started (mpirun, srun): those of --ranks "
+          "have nothing but shared memory");
+}
+
+int start(const RanksJob& job, const MeshShape& mesh) {
+  LocalRanks ranks{
+      .ranks = mesh.world(),
+      .command = {std::filesystem::read_symlink("/proc/self/exe").string(), job.command},
+      .timeout_seconds = job.options.comm_timeout,
+      .place = [&](int rank) { return place_of(mesh, rank); }};
+  ranks.command.insert(ranks.command.end(), job.arguments.begin(), job.arguments.end());
+  return start_local_ranks(ranks);
+}
+
 int report(World* world, const MeshShape& mesh, const Error& error) {
-  // When all ranks meet the same fault, the first speaks for all before the others do.
-  if (world != nullptr && world->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  if (world != nullptr && !world->speaks()) return error.exit_code();
   std::string place =
       world != nullptr && world->size() > 1 ? place_of(mesh, world->rank()) + ": " : "";
   // What waits for another rank says so itself.
@@ -95,39 +133,38 @@ int threads_of_first_rank(int64_t asked, int ranks) {
   return threads_for(asked, std::getenv("OMP_NUM_THREADS"), processor_share(0, sharers));
 }
 
-int on_ranks(const ParallelOptions& options, int64_t threads, const std::string& command,
-             const Arguments& arguments, const std::function<int(const Rank&)>& body) {
+void check_threads(int64_t threads) {
+  constexpr int64_t most = 16;  // a processor
+  const auto processors = static_cast<int64_t>(allowed_processors().size());
+  require(threads <= most * processors, ErrorKind::resource,
+          "--threads {}: {} take {} threads at most, {} each; choose fewer, or 0 for one each",
+          threads, processors_text(processors), most * processors, most);
+}
+
+int on_ranks(const RanksJob& job, const std::function<int(const Rank&)>& body) {
+  const ParallelOptions& options = job.options;
   const std::optional<Launched> launched = launched_environment();
   const int world_size =
       launched ? launched->ranks : std::max<int>(1, static_cast<int>(options.ranks));
   require(!launched || options.ranks == 0 || options.ranks == launched->ranks, ErrorKind::usage,
           "--ranks {} but {} started {}; leave --ranks out under a launcher", options.ranks,
           launched ? launched->by : "", world_size);
+  check_threads(job.threads);
+  if (!launched && world_size > 1) check_ranks(options);
   const MeshShape mesh = mesh_of(options, world_size);
   if (!launched && world_size > 1) {
-    require(
-        built_with_mpi(), ErrorKind::environment,
-        "--ranks {}: this rankine was built without MPI; install libopenmpi-dev and openmpi-bin "
-        "and build again",
-        world_size);
-    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(),
-                                   command};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return start_local_ranks(world_size, words);
+    if (job.check_memory) job.check_memory(mesh);
+    return start(job, mesh);
   }
   receive_stop_signals_aside();
   std::unique_ptr<World> world;
   try {
     world = connect(launched, options, mesh);
     if (world->size() == 1)
-      return body({*world, static_cast<int>(threads), 1, "", allowed_processors()});
-    return body(take_processors(*world, threads));
-  } catch (const Error& e) {
-    return report(world.get(), mesh, e);
-  } catch (const std::bad_alloc&) {
-    return report(world.get(), mesh, Error(ErrorKind::resource, "out of memory"));
-  } catch (const std::exception& e) {
-    return report(world.get(), mesh, Error(ErrorKind::internal, e.what()));
+      return body({*world, static_cast<int>(job.threads), 1, "", allowed_processors()});
+    return body(take_processors(*world, job.threads));
+  } catch (const std::exception&) {
+    return report(world.get(), mesh, failure_of(std::current_exception()));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "data/show_samples.h"
 #include "data/token_source.h"
 #include "make_tokens.h"
+#include "ranks.h"
 
 namespace rankine {
 namespace {
@@ -42,6 +43,7 @@ int run_tokenize(const Arguments& arguments) {
                                "--data FILE`."));
     return 0;
   }
+  check_threads(o.threads);
   require(!o.text.data.empty(), ErrorKind::usage, "--data is missing: files of text");
   require(!o.tokenizer.empty(), ErrorKind::usage,
           "--tokenizer is missing: bytes, a tokenizer.json, or a folder with one");

@@ -156,10 +156,8 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
   return state;
 }
 
-MemoryLimits memory_limits(const TrainOptions& o, const Rank& rank) {
-  return {.all = o.run.memory_limit > 0
-                     ? o.run.memory_limit
-                     : physical_memory() / static_cast<uint64_t>(rank.local_ranks),
+MemoryLimits memory_limits(const TrainOptions& o, int local_ranks) {
+  return {.all = o.run.memory_limit > 0 ? o.run.memory_limit : memory_share(local_ranks),
           .device = o.run.device_memory,
           .host = o.run.host_memory};
 }
@@ -242,7 +240,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   Engine engine(*ops, config, executor,
                 balanced_step(o.parallel, micros, mesh, config, *ops, executor.shape));
   check_programs(layout, engine, micros, ranks);
-  const MemoryLimits limits = memory_limits(o, rank);
+  const MemoryLimits limits = memory_limits(o, rank.local_ranks);
   if (!limits.hold(engine.plan()))
     require_memory(engine.plan(), limits, remedies(*ops, {o, config, dtype, limits, mesh.shape}));
   const TrainingData data = open_data(o, found, tokenizer, rank, ranks, log);
@@ -263,6 +261,28 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
                       log);
 }
 
+// Before ranks are started here: whether the plans of all of them fit.
+void check_memory(TrainOptions o, const MeshShape& mesh) {
+  derive_batch(o.run, mesh.degree_of(Axis::data));
+  const auto ops =
+      make_cpu_ops(threads_of_first_rank(o.run.threads, mesh.world()), o.run.instruction_set);
+  const DType dtype = compute_dtype(o.run.precision, *ops);
+  const ModelSource source = open_model(o.model);
+  const std::optional<TextTokenizer> tokenizer = training_tokenizer(o, source, find_data(o.data));
+  const ModelConfig config = training_config(o, source, tokenizer ? &*tokenizer : nullptr);
+  const BatchShape batch{o.run.global_batch_size, o.run.micro_batch_size, 0,
+                         mesh.degree_of(Axis::data)};
+  check(batch);
+  const PlannedLayout layout(
+      layout_request(o, config, mesh, training_setup(o, o.run.micro_batch_size, dtype),
+                     batch.micros()),
+      *ops);
+  const MemoryLimits limits = memory_limits(o, mesh.world());
+  for (int stage = 0; stage < mesh.degree_of(Axis::pipeline); ++stage)
+    if (const MemoryPlan& plan = layout.of_stage_rank(stage).plan(); !limits.hold(plan))
+      require_memory(plan, limits, remedies(*ops, {o, config, dtype, limits, mesh}));
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments) {
@@ -274,7 +294,9 @@ int run_train(const Arguments& arguments) {
           "--data is missing: text files, a folder of them, or token files to train on");
   settle(o, table);
   make_paths_absolute(o.data);
-  return on_ranks(o.parallel, o.run.threads, "train", arguments, [&](const Rank& rank) {
+  const RanksJob job{o.parallel, o.run.threads, "train", arguments,
+                     [&](const MeshShape& mesh) { check_memory(o, mesh); }};
+  return on_ranks(job, [&](const Rank& rank) {
     derive_batch(o.run, data_degree_of(o.parallel, rank.world.size()));
     return train_on(rank, o, table);
   });

@@ -1,6 +1,7 @@
 #include "train_data.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <future>
 #include <thread>
@@ -44,25 +45,33 @@ struct PendingTokens {
   fs::path file;
 };
 
-void make_missing(const std::vector<PendingTokens>& all, int64_t threads, Log& log) {
+void make_missing(const std::vector<PendingTokens>& all, int64_t threads, Log& log,
+                  const std::atomic<bool>& given_up) {
   std::error_code code;
   for (const PendingTokens& pending : all) {
     if (fs::exists(pending.file, code)) continue;
     make_folders(pending.file.parent_path());
     TokenFileWriter writer(pending.file);
     // Another job may have made it while this one waited for its turn.
-    if (!fs::exists(pending.file, code)) make_tokens(pending.job, writer, threads, log);
+    if (!fs::exists(pending.file, code)) make_tokens(pending.job, writer, threads, log, given_up);
   }
 }
 
 // Runs `work` on the first rank of each host. The ranks keep in touch meanwhile, so that none
-// thinks the others dead, and fail together.
-void on_first_of_host(const Rank& rank, Communicator& ranks, const std::function<void()>& work) {
+// thinks the others dead, and fail together; when they cannot, the work is told that it is given
+// up.
+void on_first_of_host(const Rank& rank, Communicator& ranks,
+                      const std::function<void(const std::atomic<bool>& given_up)>& work) {
   const std::vector<std::string> hosts = all_gather_texts(ranks, rank.world.host(), "hosts");
   const auto first = std::find(hosts.begin(), hosts.end(), rank.world.host()) - hosts.begin();
   std::string fault;
+  std::atomic<bool> given_up = false;
   std::future<void> done = std::async(std::launch::deferred, [] {});
-  if (first == ranks.rank()) done = std::async(std::launch::async, work);
+  if (first == ranks.rank()) done = std::async(std::launch::async, work, std::cref(given_up));
+  struct GiveUp {  // before the future waits for the work
+    std::atomic<bool>& flag;
+    ~GiveUp() { flag = true; }
+  } const give_up{given_up};
   for (int32_t busy = 1; busy != 0;) {
     constexpr auto once = std::chrono::milliseconds(200);
     busy = done.wait_for(once) == std::future_status::timeout ? 1 : 0;
@@ -170,11 +179,11 @@ TrainingData open_data(const TrainOptions& o, const DataSource& source,
     readable.back() = {{pending.back().file, DataFormat::tokens}};
   }
   if (!pending.empty())
-    on_first_of_host(rank, ranks, [&] {
+    on_first_of_host(rank, ranks, [&](const std::atomic<bool>& given_up) {
       // The others wait meanwhile, so that their processors are free.
       pin_to(rank.host_processors);
       const int64_t all = static_cast<int64_t>(rank.threads) * rank.local_ranks;
-      make_missing(pending, std::min(all, std::ssize(rank.host_processors)), log);
+      make_missing(pending, std::min(all, std::ssize(rank.host_processors)), log, given_up);
     });
 
   std::vector<Corpus> corpora;

@@ -17,13 +17,25 @@ class Operation {
   virtual ~Operation() = default;
   virtual bool done() = 0;
   virtual void wait() = 0;  // drives it in the calling thread; throws what went wrong
+  // Returns when it no longer touches its memory. While the calling thread unwinds because of an
+  // exception the operation is given up, and all later ones of its queue fail; otherwise it is
+  // waited for, and what goes wrong shows in the next one.
+  virtual void end() noexcept = 0;
 };
 
-// A handle of an operation; a default one is done.
+// The handle of an operation, which ends with it: memory that outlives the handle outlives the
+// operation, on every way out of a function. A default one is done.
 class Work {
  public:
   Work() = default;
   explicit Work(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+  Work(Work&&) noexcept = default;
+  Work& operator=(Work&& other) noexcept {
+    end();
+    operation_ = std::move(other.operation_);
+    return *this;
+  }
+  ~Work() { end(); }
   bool done() const { return !operation_ || operation_->done(); }
   // Waits and lets go of the operation. Error{environment} names the rank that was waited for.
   void wait() {
@@ -31,6 +43,10 @@ class Work {
   }
 
  private:
+  void end() noexcept {
+    if (const auto operation = std::move(operation_)) operation->end();
+  }
+
   std::shared_ptr<Operation> operation_;
 };
 

@@ -7,11 +7,10 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "comm/silence_clock.h"
 
 namespace rankine {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The tree's split: the largest power of two below `count` goes left, so that the tree over ranks
 // fits onto trees over micro-batches.
@@ -26,6 +25,27 @@ int left_part(int count) {
 useconds_t nap_after(int naps) {
   return naps < 32 ? 60 : naps < 64 ? 250 : 1000;
 }
+
+// Takes back at its end what it has told.
+class WaitNotice {
+ public:
+  WaitNotice(const std::function<void(int)>& tell, int peer) : tell_(tell), peer_(peer) {}
+  WaitNotice(const WaitNotice&) = delete;
+  WaitNotice& operator=(const WaitNotice&) = delete;
+  ~WaitNotice() {
+    if (given_) tell_(-1);
+  }
+  void give() {
+    if (!tell_ || given_) return;
+    tell_(peer_);
+    given_ = true;
+  }
+
+ private:
+  const std::function<void(int)>& tell_;
+  int peer_;
+  bool given_ = false;
+};
 
 }  // namespace
 
@@ -47,12 +67,14 @@ void LinkGroup::Exchange::drive_sends() {
 // Polls, then yields, then sleeps: ranks may share processors with those they wait for.
 template <class Ready>
 void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
-  const double limit = group_.settings_.timeout_seconds;
-  Clock::time_point start{}, last{};
+  SilenceClock silence(group_.settings_.timeout_seconds);
+  WaitNotice notice(group_.settings_.waits, peer);
   for (int round = 0;; ++round) {
+    require(!watch_.given_up, ErrorKind::environment, "{} #{} '{}' was given up", call_.name,
+            call_.header.sequence, call_.header.tag);
     drive_sends();
     if (ready()) return;
-    const bool urgent = waiting_for_ > 0;
+    const bool urgent = watch_.waiting > 0;
     const int polls = urgent ? 200 : 10, yields = urgent ? 400 : 10;
     if (round < polls) {
       __builtin_ia32_pause();
@@ -63,26 +85,36 @@ void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
     else
       usleep(urgent ? 30 : nap_after(round - yields));
     if (round % 64 != 0) continue;
+    if (urgent) notice.give();
     if (group_.settings_.interruption)
       if (const std::string why = group_.settings_.interruption(); !why.empty())
         throw Error(ErrorKind::environment, why);
-    const Clock::time_point now = Clock::now();
-    if (start == Clock::time_point{}) start = last = now;
-    // A gap in the own loop means that this process slept, not the peer.
-    if (std::chrono::duration<double>(now - last).count() > std::max(1.0, limit / 2)) start = now;
-    last = now;
-    if (limit > 0 && std::chrono::duration<double>(now - start).count() > limit)
-      report_silence(peer);
+    if (silence.lasts_too_long()) report_silence(peer);
   }
+}
+
+LinkGroup::Exchange::~Exchange() {
+  if (finished_) return;
+  for (const std::unique_ptr<Link>& link : links_)
+    if (link) link->give_up();
+}
+
+void LinkGroup::Exchange::finish() {
+  while (!waiting_.empty() || !sending_.empty()) {
+    const int peer = sending_.empty() ? waiting_.front().peer : sending_.front().peer;
+    wait_until([&] { return waiting_.empty() && sending_.empty(); }, peer);
+  }
+  finished_ = true;
 }
 
 void LinkGroup::Exchange::report_silence(int peer) const {
   fail(ErrorKind::environment,
-       "{} waits in {} #{} '{}' ({} bytes) for {}, which has sent nothing for {:g} s; it is "
-       "stopped, "
-       "cut off or stuck (--comm-timeout sets the limit)",
+       "{} waits in {} #{} '{}' ({} bytes) for {}{}, which has sent nothing for {:g} s; it is "
+       "stopped, cut off or stuck (--comm-timeout sets the limit)",
        group_.settings_.place(group_.rank_), call_.name, call_.header.sequence, call_.header.tag,
-       call_.header.bytes, group_.settings_.place(peer), group_.settings_.timeout_seconds);
+       call_.header.bytes, group_.settings_.place(peer),
+       group_.settings_.beyond ? group_.settings_.beyond(peer) : "",
+       group_.settings_.timeout_seconds);
 }
 
 void LinkGroup::Exchange::compare(const OperationHeader& theirs, int peer) const {
@@ -104,13 +136,6 @@ void LinkGroup::Exchange::send(int peer, const void* data, int64_t bytes) {
   if (bytes == 0) return;
   waiting_.push_back({peer, data, bytes});
   drive_sends();
-}
-
-void LinkGroup::Exchange::finish_sends() {
-  while (!waiting_.empty() || !sending_.empty()) {
-    const int peer = sending_.empty() ? waiting_.front().peer : sending_.front().peer;
-    wait_until([&] { return waiting_.empty() && sending_.empty(); }, peer);
-  }
 }
 
 const std::byte* LinkGroup::Exchange::wait_piece(int peer) {

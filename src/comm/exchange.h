@@ -1,6 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <chrono>
 
 #include "comm/combine.h"
 #include "comm/group.h"
@@ -13,8 +12,14 @@ class LinkGroup::Exchange {
  public:
   // While nobody waits for the operation it gives its processor up soon: others compute there.
   Exchange(LinkGroup& group, const Call& call, const std::vector<std::unique_ptr<Link>>& links,
-           const std::atomic<int>& waiting)
-      : group_(group), call_(call), links_(links), waiting_for_(waiting) {}
+           const OperationQueue::Watch& watch)
+      : group_(group), call_(call), links_(links), watch_(watch) {}
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  ~Exchange();  // unless it is finished, its links are of no use any more
+
+  // Waits until everything has gone out: what every operation ends with.
+  void finish();
 
   // Sends the header to each of `peers` and compares theirs; Error{internal} when they differ.
   void agree();
@@ -24,7 +29,6 @@ class LinkGroup::Exchange {
 
   // Queues a message; it goes out while this exchange waits for something.
   void send(int peer, const void* data, int64_t bytes);
-  void finish_sends();
   // Gathers a message of this length from the peer into `to`.
   void receive(int peer, void* to, int64_t bytes);
   // out = the reduction over all ranks of `count` elements: `own` is this rank's, the peers' come
@@ -97,10 +101,11 @@ class LinkGroup::Exchange {
   LinkGroup& group_;
   const Call& call_;
   const std::vector<std::unique_ptr<Link>>& links_;
-  const std::atomic<int>& waiting_for_;
+  const OperationQueue::Watch& watch_;
   std::deque<Message> waiting_;   // to be sent, in order per peer
   std::vector<Message> sending_;  // one at a time per peer
   OperationHeader heard_;
+  bool finished_ = false;
 };
 
 }  // namespace rankine

@@ -48,10 +48,10 @@ LinkGroup::Call LinkGroup::call(OperationKind kind, const Tensor& x, int64_t byt
 }
 
 Work LinkGroup::collective(const Call& call, std::function<void(Exchange&)> run) {
-  return collectives_.start([this, call, run = std::move(run)](const std::atomic<int>& waiting) {
-    Exchange exchange(*this, call, links_.collective, waiting);
+  return collectives_.start([this, call, run = std::move(run)](const OperationQueue::Watch& watch) {
+    Exchange exchange(*this, call, links_.collective, watch);
     run(exchange);
-    exchange.finish_sends();
+    exchange.finish();
   });
 }
 
@@ -167,11 +167,11 @@ Work LinkGroup::send(const Tensor& x, int peer, std::string_view tag) {
   const auto p = static_cast<size_t>(peer);
   const Call c = call(kind_transfer, x, x.bytes(), tag, sends_[p]++);
   count(x.bytes());
-  return send_queues_[p]->start([this, c, x, peer](const std::atomic<int>& waiting) {
-    Exchange exchange(*this, c, links_.sending, waiting);
+  return send_queues_[p]->start([this, c, x, peer](const OperationQueue::Watch& watch) {
+    Exchange exchange(*this, c, links_.sending, watch);
     exchange.announce(peer);
     exchange.send(peer, x.data, x.bytes());
-    exchange.finish_sends();
+    exchange.finish();
   });
 }
 
@@ -179,10 +179,11 @@ Work LinkGroup::receive(Tensor x, int peer, std::string_view tag) {
   expect(peer >= 0 && peer < size_ && peer != rank_, "a peer within the group");
   const auto p = static_cast<size_t>(peer);
   const Call c = call(kind_transfer, x, x.bytes(), tag, receives_[p]++);
-  return receive_queues_[p]->start([this, c, x, peer](const std::atomic<int>& waiting) {
-    Exchange exchange(*this, c, links_.receiving, waiting);
+  return receive_queues_[p]->start([this, c, x, peer](const OperationQueue::Watch& watch) {
+    Exchange exchange(*this, c, links_.receiving, watch);
     exchange.hear(peer);
     exchange.receive(peer, x.data, x.bytes());
+    exchange.finish();
   });
 }
 

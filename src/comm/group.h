@@ -23,48 +23,38 @@ struct GroupSettings {
   int ranks_per_host = 1;
   size_t piece_bytes = size_t{64} << 10;  // of all links: small for caches, large for networks
   // "rank 5 (data 1)": how messages call a member of the group.
-  std::function<std::string(int member)> place;
+  std::function<std::string(int member)> place = {};
   // Thrown into waits when not empty: another rank's failure, known some other way.
-  std::function<std::string()> interruption;
+  std::function<std::string()> interruption = {};
+  // Told while a caller waits long for a member, and with -1 afterwards; and what is known from
+  // others of whom that member waits for: ", which waits for rank 7".
+  std::function<void(int member)> waits = {};
+  std::function<std::string(int member)> beyond = {};
 };
 
 // One ordered queue of operations. Whoever waits drives; a thread of its own drives when nobody
 // waits.
 class OperationQueue {
  public:
-  // `waiting` counts the threads that wait for an operation of the queue.
-  using Run = std::function<void(const std::atomic<int>& waiting)>;
-  class Entry : public Operation {
-   public:
-    bool done() override;
-    void wait() override;
-
-   private:
-    friend class OperationQueue;
-    OperationQueue* queue_ = nullptr;
-    Run run_;
-    bool done_ = false;
-    std::exception_ptr failure_;
+  // What an operation looks at while it runs.
+  struct Watch {
+    std::atomic<int> waiting{0};        // threads that wait for an operation of the queue
+    std::atomic<bool> given_up{false};  // it is to throw at its next wait
   };
+  using Run = std::function<void(const Watch&)>;
 
-  OperationQueue() = default;
+  OperationQueue();
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
-  ~OperationQueue();  // what has not begun is dropped
+  // Ends what runs, as Operation::end has it; what has not begun is done and failed.
+  ~OperationQueue();
   Work start(Run run);
-  double waited_seconds() const { return waited_seconds_; }  // by callers, so far
+  double waited_seconds() const;  // by callers, so far
 
  private:
-  void drive(std::unique_lock<std::mutex>& lock);
-  void drive_in_background();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Entry>> queue_;
-  std::atomic<int> waiting_{0};
-  std::atomic<double> waited_seconds_{0};
-  bool running_ = false, stopping_ = false;
-  std::exception_ptr failure_;  // of an earlier operation: all later ones fail too
+  class State;
+  class Entry;
+  const std::shared_ptr<State> state_;  // also of the handles, which may stay longer
   std::thread thread_;
 };
 

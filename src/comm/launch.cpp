@@ -75,7 +75,10 @@ std::optional<Launched> launched_environment(const EnvironmentLookup& lookup) {
   std::optional<Launched> launched;
   // mpirun inside a Slurm job keeps the variables of the surrounding step, so what the nearest
   // launcher sets comes first. srun --mpi=pmi2 sets PMI_SIZE as well, but no MPI_LOCALNRANKS.
-  if (variables.has("OMPI_COMM_WORLD_SIZE"))
+  if (variables.has("RANKINE_RANK")) {
+    const int ranks = variables.number("RANKINE_RANKS"), rank = variables.number("RANKINE_RANK");
+    launched = Launched{ranks, rank, ranks, rank, "--ranks", variables.number("RANKINE_BOARD")};
+  } else if (variables.has("OMPI_COMM_WORLD_SIZE"))
     launched =
         Launched{variables.number("OMPI_COMM_WORLD_SIZE"), variables.number("OMPI_COMM_WORLD_RANK"),
                  variables.number("OMPI_COMM_WORLD_LOCAL_SIZE"),

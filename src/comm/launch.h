@@ -12,14 +12,16 @@ namespace rankine {
 struct Launched {
   int ranks = 1, rank = 0, local_ranks = 1, local_rank = 0;
   std::string by;  // "mpirun (Open MPI)", for messages
+  int board = -1;  // the descriptor of a LocalBoard: start_local_ranks() started it
 };
 
 // The value of an environment variable, or null.
 using EnvironmentLookup = std::function<const char*(const char*)>;
 
-// What Open MPI's mpirun, MPICH's mpirun or srun says; nothing when this process was started alone.
-// A batch script's own process is alone: it has Slurm's variables of the job, but of no step.
-// Error{environment} when a launcher's numbers are missing or contradict each other.
+// What start_local_ranks(), Open MPI's mpirun, MPICH's mpirun or srun says; nothing when this
+// process was started alone. A batch script's own process is alone: it has Slurm's variables of the
+// job, but of no step. Error{environment} when a launcher's numbers are missing or contradict each
+// other.
 std::optional<Launched> launched_environment(const EnvironmentLookup& lookup);
 std::optional<Launched> launched_environment();  // of this process
 
@@ -27,15 +29,20 @@ std::optional<Launched> launched_environment();  // of this process
 // launcher of another kind every process is a silent "rank 0 of 1".
 void require_agreement(const Launched& launched, int mpi_ranks);
 
-// Set for the ranks that start_local_ranks() starts: the number of the process it runs in.
-inline constexpr const char* started_variable = "RANKINE_STARTED";
+struct LocalRanks {
+  int ranks = 1;
+  std::vector<std::string> command = {};            // the program and its arguments
+  double timeout_seconds = 60;                      // for a rank that is stopped when others end
+  std::function<std::string(int rank)> place = {};  // how messages call a rank
+};
 
-// Runs `command` as `ranks` ranks on this machine under Open MPI's mpirun and returns the exit code
-// of the rank that gave up, otherwise mpirun's, 128 + signal when a signal ended it. Meanwhile a
-// SIGINT or SIGTERM reaches the ranks as SIGUSR1 ("finish the step, save, leave"), a second one
-// ends them with SIGTERM, a third with SIGKILL; they also end when this process does. Their
-// standard input is empty. To be called before there are other threads. Error{environment} when
-// there is no Open MPI.
-int start_local_ranks(int ranks, const std::vector<std::string>& command);
+// Runs the command as so many ranks on this machine, which find each other by
+// launched_environment() and make_local_world(), and returns the exit code of the first failure,
+// 128 + signal when a signal ended a rank; that it names. The others then have five seconds to end
+// by themselves. A SIGINT or SIGTERM reaches the ranks as SIGUSR1 ("finish the step, save, leave"),
+// a second one as SIGTERM, a third as SIGKILL; when this process ends, however that comes, the
+// system kills them. Their standard input is empty. To be called by the first thread.
+// Error{resource} when they cannot be started.
+int start_local_ranks(const LocalRanks& job);
 
 }  // namespace rankine

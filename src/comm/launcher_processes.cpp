@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
-
-#include "comm/launch.h"
 
 namespace rankine {
 namespace {
@@ -25,14 +24,18 @@ std::string_view behind_name(std::string_view stat) {
   return end == std::string_view::npos || end + 2 >= stat.size() ? "" : stat.substr(end + 2);
 }
 
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 struct Parentage {
   std::string name;
   pid_t parent = 0;  // 0: nothing is known of the process
 };
 
 Parentage parentage(pid_t process, const fs::path& proc) {
-  std::ifstream file(proc / std::to_string(process) / "stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const std::string stat = text_of(proc / std::to_string(process) / "stat");
   const std::string_view behind = behind_name(stat);
   const size_t name = stat.find('(') + 1;
   Parentage out;
@@ -138,15 +141,26 @@ void end_launcher_after(std::chrono::milliseconds grace) {
   for (const Watched& watched : all) ::close(watched.stat);
 }
 
-void tell_starter(int exit_code) {
-  const char* starter = std::getenv(started_variable);
+bool is_stopped(pid_t process) {
+  const std::string stat = text_of(fs::path("/proc") / std::to_string(process) / "stat");
+  const std::string_view behind = behind_name(stat);
+  return !behind.empty() && (behind[0] == 'T' || behind[0] == 't');
+}
+
+std::vector<int> stopped_ranks() {
+  std::vector<int> out;
   const std::vector<pid_t> launcher = launcher_of(::getpid());
-  if (starter == nullptr || launcher.empty()) return;
-  const pid_t parent = parentage(launcher.back(), "/proc").parent;
-  if (std::to_string(parent) != starter) return;
-  sigval value{};
-  value.sival_int = exit_code;
-  ::sigqueue(parent, failure_signal, value);
+  if (launcher.empty()) return out;
+  for (const pid_t process : processes_below(launcher.back())) {
+    if (!is_stopped(process)) continue;
+    const std::string environment =
+        text_of(fs::path("/proc") / std::to_string(process) / "environ");
+    const std::string key = "OMPI_COMM_WORLD_RANK=";
+    const size_t found = environment.find(key);
+    if (found != std::string::npos) out.push_back(std::atoi(&environment[found + key.size()]));
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 }  // namespace rankine

@@ -2,7 +2,6 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <vector>
 
@@ -22,9 +21,10 @@ std::vector<pid_t> processes_below(pid_t process);
 // MPI's answers by a crash with a trace of its own. Does nothing when no launcher is found.
 void end_launcher_after(std::chrono::milliseconds grace);
 
-// How a rank tells the process in start_local_ranks() why the job ends; the value is its exit code.
-inline constexpr int failure_signal = SIGUSR2;
-// Does so when it is such a process that started the launcher.
-void tell_starter(int exit_code);
+// Whether a signal or a debugger has stopped it.
+bool is_stopped(pid_t process);
+// The ranks of this host's part of the job that are stopped by a signal, ascending; none when no
+// launcher is found.
+std::vector<int> stopped_ranks();
 
 }  // namespace rankine

@@ -33,6 +33,9 @@ class Link {
   // The next piece of it, or null when it is not there yet. It stays until consume().
   virtual const std::byte* arrived() = 0;
   virtual void consume() = 0;
+  // Says that what is under way is of no interest any more: afterwards the link neither reads nor
+  // writes memory it was given, and nothing else may be called.
+  virtual void give_up() { left_to_send_ = 0; }
 
  protected:
   const std::byte* data_ = nullptr;  // what is still to be sent

@@ -5,74 +5,82 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
 #include "comm/launch.h"
 #include "comm/launcher_processes.h"
+#include "comm/local_board.h"
+#include "comm/silence_clock.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): not everywhere declared
 
 namespace rankine {
 namespace {
 
-namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
-// The program of this name in PATH, or "".
-std::string find_program(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string_view folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
-  while (!folders.empty()) {
-    const std::string_view folder = folders.substr(0, folders.find(':'));
-    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
-    const fs::path program = fs::path(folder) / name;
-    std::error_code code;
-    if (fs::is_regular_file(program, code) && ::access(program.c_str(), X_OK) == 0)
-      return program.string();
+// Blocks signals for as long as it lives, so that they can be waited for.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    ::sigemptyset(&waited_);
+    for (const int number : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&waited_, number);
+    ::pthread_sigmask(SIG_BLOCK, &waited_, &before_);
   }
-  return "";
-}
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::string open_mpi_launcher() {
-  std::string passed_over;
-  for (const char* name : {"mpirun.openmpi", "mpirun"}) {
-    std::string program = find_program(name);
-    if (program.empty()) continue;
-    std::error_code code;
-    const std::string real = fs::canonical(program, code).filename().string();
-    if (real.find("mpich") == std::string::npos && real.find("hydra") == std::string::npos)
-      return program;
-    passed_over = fmt::format(" ({} is MPICH's)", program);
+  const sigset_t& before() const { return before_; }
+  // The next one, or 0 after a while.
+  int wait(siginfo_t& facts) const {
+    constexpr timespec while_{0, 100'000'000};
+    return std::max(0, ::sigtimedwait(&waited_, &facts, &while_));
   }
-  fail(ErrorKind::environment,
-       "several ranks need Open MPI's mpirun, which is not in PATH{}; install the package "
-       "openmpi-bin, or start the ranks with srun --mpi=pmix",
-       passed_over);
+
+ private:
+  sigset_t waited_{}, before_{};
+};
+
+// Words as exec wants them.
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
 }
 
-std::vector<std::string> launcher_words(int ranks, const std::vector<std::string>& command) {
-  const std::string count = std::to_string(ranks);
-  std::vector<std::string> words = {open_mpi_launcher(),
-                                    // Its own report of a failed rank buries the rank's error.
-                                    "--quiet", "-n", count,
-                                    // In a batch job of several machines the ranks are still here.
-                                    "--host", "localhost:" + count, "--oversubscribe",
-                                    // The ranks share out the processors themselves.
-                                    "--bind-to", "none",
-                                    // Waiting ranks give up processors that others compute on.
-                                    "--mca", "mpi_yield_when_idle", "1"};
-  words.insert(words.end(), command.begin(), command.end());
-  return words;
+std::vector<std::string> environment_of(int rank, int ranks, int board) {
+  // Those of Open MPI's launcher are how scripts and profilers tell ranks apart.
+  std::vector<std::string> out = {
+      fmt::format("RANKINE_RANK={}", rank),
+      fmt::format("RANKINE_RANKS={}", ranks),
+      fmt::format("RANKINE_BOARD={}", board),
+      fmt::format("OMPI_COMM_WORLD_RANK={}", rank),
+      fmt::format("OMPI_COMM_WORLD_SIZE={}", ranks),
+      fmt::format("OMPI_COMM_WORLD_LOCAL_RANK={}", rank),
+      fmt::format("OMPI_COMM_WORLD_LOCAL_SIZE={}", ranks),
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry, name = text.substr(0, text.find('=') + 1);
+    if (std::ranges::none_of(out, [&](const std::string& own) { return own.starts_with(name); }))
+      out.push_back(text);
+  }
+  return out;
 }
 
-// In the forked child: becomes the launcher.
-[[noreturn]] void become(const std::vector<std::string>& words, pid_t parent,
-                         const sigset_t& mask) {
+// In the forked child: becomes a rank.
+[[noreturn]] void become(const std::vector<char*>& words, const std::vector<char*>& environment,
+                         int board, pid_t parent, const sigset_t& mask) {
+  // The system's answer to whatever happens to the parent, also for ranks that are stopped.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(128 + SIGKILL);
   // A group of its own, so that the terminal's Ctrl-C reaches the parent alone; there it means more
-  // than it does to mpirun. A group in the background may not read from the terminal, and writing
-  // must not stop it.
+  // than it does here. A group in the background may not read from the terminal, and writing must
+  // not stop it.
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing > STDIN_FILENO) {
@@ -80,85 +88,174 @@ std::vector<std::string> launcher_words(int ranks, const std::vector<std::string
     ::close(nothing);
   }
   ::signal(SIGTTOU, SIG_IGN);
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  ::setenv(started_variable, std::to_string(parent).c_str(), 1);
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(128 + SIGTERM);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  ::execv(arguments[0], arguments.data());
-  fmt::print(stderr, "rankine: cannot run {}: {}\n", words[0], std::strerror(errno));
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::signal(number, SIG_DFL);
+  ::fcntl(board, F_SETFD, 0);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  ::execvpe(words[0], words.data(), environment.data());
+  const std::string_view said = "rankine: a rank cannot be started: its program does not run\n";
+  [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, said.data(), said.size());
   ::_exit(static_cast<int>(ErrorKind::environment));
 }
 
-// SIGKILL to a process and all it has started. mpirun puts each rank into a group of its own, so
-// its group does not hold them.
-void kill_tree(pid_t process) {
-  ::kill(process, SIGSTOP);  // starts nothing from here on
-  std::error_code code;
-  for (const auto& thread : fs::directory_iterator(fmt::format("/proc/{}/task", process), code)) {
-    std::ifstream children(thread.path() / "children");
-    for (pid_t child = 0; children >> child;) kill_tree(child);
-  }
-  ::kill(process, SIGKILL);
-}
-
-// Blocks signals for as long as it lives, so that they can be waited for.
-class BlockedSignals {
+// The processes of one job, from their start to their end.
+class Job {
  public:
-  BlockedSignals() {
-    ::sigemptyset(&waited_);
-    for (const int number : {SIGINT, SIGTERM, SIGCHLD, failure_signal})
-      ::sigaddset(&waited_, number);
-    ::sigprocmask(SIG_BLOCK, &waited_, &before_);
+  explicit Job(const LocalRanks& job)
+      : job_(job),
+        board_(LocalBoard::create(job.ranks)),
+        processes_(static_cast<size_t>(job.ranks), 0),
+        silence_(job.timeout_seconds) {}
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job() {
+    signal_all(SIGKILL);
+    for (const pid_t process : processes_)
+      if (process != 0) ::waitpid(process, nullptr, 0);
   }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-  const sigset_t& before() const { return before_; }
-  int wait(siginfo_t& facts) const { return ::sigwaitinfo(&waited_, &facts); }
+  int run();
 
  private:
-  sigset_t waited_{}, before_{};
+  void start(const sigset_t& mask);
+  void reap();
+  void judge(int rank, int status);
+  const char* doing(int rank) const;
+  void ask_to_stop(const siginfo_t& facts);
+  void give_up(const std::string& why, int code);
+  void say(const std::string& message);
+  void watch_stopped();
+  void signal_all(int number) const {
+    for (const pid_t process : processes_)
+      if (process != 0) ::kill(number == SIGKILL ? -process : process, number);
+  }
+  int living() const {
+    return static_cast<int>(std::ranges::count_if(processes_, [](pid_t p) { return p != 0; }));
+  }
+  std::string place(size_t rank) const { return job_.place(static_cast<int>(rank)); }
+
+  const LocalRanks& job_;
+  LocalBoard board_;
+  std::vector<pid_t> processes_;  // by rank; 0: it has ended
+  int code_ = 0, asked_ = 0, first_signal_ = 0;
+  Clock::time_point last_asked_{}, kill_at_ = Clock::time_point::max();
+  SilenceClock silence_;  // of those that are stopped while others have ended
 };
+
+void Job::start(const sigset_t& mask) {
+  const std::vector<char*> words = pointers_to(job_.command);
+  const pid_t parent = ::getpid();
+  for (int rank = 0; rank < job_.ranks; ++rank) {
+    const std::vector<std::string> environment =
+        environment_of(rank, job_.ranks, board_.descriptor());
+    const std::vector<char*> entries = pointers_to(environment);
+    const pid_t process = ::fork();
+    require(process >= 0, ErrorKind::resource,
+            "cannot start rank {} of {}: {}; choose fewer --ranks", rank, job_.ranks,
+            std::strerror(errno));
+    if (process == 0) become(words, entries, board_.descriptor(), parent, mask);
+    ::setpgid(process, process);  // whoever comes first
+    processes_[static_cast<size_t>(rank)] = process;
+  }
+}
+
+// Of a failure that no rank has reported.
+void Job::say(const std::string& message) {
+  if (!board_.claim_report()) return;
+  fmt::print(stderr, "rankine: {}\n", message);
+  std::fflush(stderr);
+}
+
+// The others learn it from the board when they next wait for a rank, and clean up.
+void Job::give_up(const std::string& why, int code) {
+  if (code_ != 0) return;
+  code_ = board_.exit_code() != 0 ? board_.exit_code() : code;
+  board_.fail(why, code);
+  signal_all(SIGCONT);
+  kill_at_ = Clock::now() + std::chrono::seconds(5);
+}
+
+void Job::judge(int rank, int status) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  const std::string who = job_.place(rank);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : code - 128;
+  // A rank that a stop signal ends says nothing, since each of them gets it.
+  const bool stopped = signal == SIGINT || signal == SIGTERM || signal == SIGUSR1;
+  if (asked_ > 0 && (stopped || signal == SIGKILL)) {
+    if (code_ == 0) say(first_signal_ == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM");
+    return give_up("the job was stopped", 128 + first_signal_);
+  }
+  if (code_ == 0 && (stopped || WIFSIGNALED(status)))
+    say(fmt::format("{} was {} by signal {} ({}) while it {}", who, stopped ? "stopped" : "killed",
+                    signal, ::strsignal(signal), doing(rank)));
+  give_up(fmt::format("{} has ended with code {}", who, code), code);
+}
+
+const char* Job::doing(int rank) const {
+  switch (board_.stage(rank)) {
+    case LocalBoard::Stage::absent:
+      return "started";
+    case LocalBoard::Stage::connecting:
+      return "connected";
+    default:
+      return "ran";
+  }
+}
+
+void Job::reap() {
+  for (size_t rank = 0; rank < processes_.size(); ++rank) {
+    int status = 0;
+    if (processes_[rank] == 0 || ::waitpid(processes_[rank], &status, WNOHANG) != processes_[rank])
+      continue;
+    processes_[rank] = 0;
+    judge(static_cast<int>(rank), status);
+  }
+}
+
+void Job::ask_to_stop(const siginfo_t& facts) {
+  // `timeout` sends to the process and to its group, which is one request.
+  const Clock::time_point now = Clock::now();
+  if (asked_ > 0 && now - last_asked_ < std::chrono::milliseconds(20)) return;
+  last_asked_ = now;
+  if (++asked_ == 1) first_signal_ = facts.si_signo;
+  signal_all(asked_ == 1 ? SIGUSR1 : asked_ == 2 ? SIGTERM : SIGKILL);
+}
+
+// Ranks that work wait for each other and notice it themselves; the end is different.
+void Job::watch_stopped() {
+  if (code_ != 0 || living() == job_.ranks) return;
+  for (size_t rank = 0; rank < processes_.size(); ++rank) {
+    if (processes_[rank] == 0 || !is_stopped(processes_[rank])) continue;
+    if (!silence_.lasts_too_long()) return;
+    say(
+        fmt::format("{} is stopped, and others have ended {:g} s ago (--comm-timeout sets the "
+                    "limit)",
+                    place(rank), job_.timeout_seconds));
+    return give_up(place(rank) + " is stopped", static_cast<int>(ErrorKind::environment));
+  }
+  silence_ = SilenceClock(job_.timeout_seconds);
+}
+
+int Job::run() {
+  const BlockedSignals signals;
+  start(signals.before());
+  while (living() > 0) {
+    siginfo_t facts{};
+    const int number = signals.wait(facts);
+    if (number == SIGINT || number == SIGTERM) ask_to_stop(facts);
+    reap();
+    watch_stopped();
+    if (Clock::now() > kill_at_) signal_all(SIGKILL);
+  }
+  return code_;
+}
 
 }  // namespace
 
-int start_local_ranks(int ranks, const std::vector<std::string>& command) {
-  require(ranks >= 1, ErrorKind::usage, "cannot start {} ranks; give 1 or more", ranks);
-  expect(!command.empty(), "there is a command to start");
-  const std::vector<std::string> words = launcher_words(ranks, command);
-  const BlockedSignals signals;
-  const pid_t parent = ::getpid();
-  const pid_t launcher = ::fork();
-  require(launcher >= 0, ErrorKind::resource, "cannot start another process: {}",
-          std::strerror(errno));
-  if (launcher == 0) become(words, parent, signals.before());
-  int asked_to_stop = 0, told = 0;
-  while (true) {
-    siginfo_t facts{};
-    const int number = signals.wait(facts);
-    int status = 0;
-    // The launcher's own end may be a signal or a crash when a rank has given up.
-    if (number == failure_signal && facts.si_code == SI_QUEUE && told == 0)
-      told = facts.si_value.sival_int;
-    if (number == SIGCHLD && ::waitpid(launcher, &status, WNOHANG) == launcher) {
-      if (told != 0) return told;
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-    if (number != SIGINT && number != SIGTERM) continue;
-    ++asked_to_stop;
-    if (asked_to_stop >= 3)
-      kill_tree(launcher);
-    else
-      ::kill(launcher, asked_to_stop == 1 ? SIGUSR1 : SIGTERM);
-  }
+int start_local_ranks(const LocalRanks& job) {
+  require(job.ranks >= 1, ErrorKind::usage, "cannot start {} ranks; give 1 or more", job.ranks);
+  expect(!job.command.empty() && job.place, "there is a command to start, and ranks have names");
+  return Job(job).run();
 }
 
 }  // namespace rankine

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace rankine {
@@ -39,6 +40,13 @@ SharedMemory SharedMemory::of_threads(size_t bytes) {
   memory.data_ = static_cast<std::byte*>(data);
   memory.bytes_ = bytes;
   return memory;
+}
+
+SharedMemory SharedMemory::inherited(int descriptor, size_t bytes) {
+  struct stat facts {};
+  if (::fstat(descriptor, &facts) != 0 || static_cast<size_t>(facts.st_size) != bytes) return {};
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return map(descriptor, bytes);
 }
 
 SharedMemory SharedMemory::open_of(int pid, int descriptor, size_t bytes) {

@@ -18,6 +18,9 @@ class SharedMemory {
 
   static SharedMemory create(size_t bytes);      // zeros; empty when the system refuses
   static SharedMemory of_threads(size_t bytes);  // zeros, of this process alone
+  // Of the process that started this one, which left the descriptor open; empty when it is no
+  // memory of this size.
+  static SharedMemory inherited(int descriptor, size_t bytes);
   // Another process's; empty when it cannot be reached.
   static SharedMemory open_of(int pid, int descriptor, size_t bytes);
 

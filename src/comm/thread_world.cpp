@@ -96,20 +96,28 @@ void run_ranks_as_threads(int ranks, const WorldSettings& settings,
   const auto shared = std::make_shared<Shared>();
   std::exception_ptr first;
   std::mutex mutex;
+  const auto keep_first = [&](const std::string& why) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+    const std::lock_guard lock(shared->mutex);
+    if (shared->failure.empty()) shared->failure = why;
+  };
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      ThreadWorld world(rank, ranks, ranks_per_host, settings, shared);
-      try {
-        body(world);
-      } catch (const std::exception& e) {
-        {
-          const std::lock_guard lock(mutex);
-          if (!first) first = std::current_exception();
-        }
-        world.abort(fmt::format("{} failed: {}", place_of(settings.mesh, rank), e.what()), 1);
-      }
-    });
+  const auto run = [&](int rank) {
+    ThreadWorld world(rank, ranks, ranks_per_host, settings, shared);
+    try {
+      body(world);
+    } catch (const std::exception& e) {
+      keep_first(fmt::format("{} failed: {}", place_of(settings.mesh, rank), e.what()));
+    }
+  };
+  try {
+    for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
+  } catch (const std::exception& e) {  // those that run wait for the others in vain
+    keep_first(fmt::format("rank {} of {} cannot be started: {}", threads.size(), ranks, e.what()));
+  }
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
 }

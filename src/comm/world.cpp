@@ -1,5 +1,6 @@
 #include "comm/world.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,11 +21,7 @@ class SelfWorld final : public World {
     return std::make_unique<LinkGroup>(0, std::move(links), GroupSettings{});
   }
   void abort(const std::string&, int) override {}
-  std::string host() const override {
-    char name[256] = {};
-    gethostname(name, sizeof name - 1);
-    return name;
-  }
+  std::string host() const override { return host_name(); }
   std::string description() const override { return "one process"; }
 };
 
@@ -54,6 +51,17 @@ Tensor view(void* data, DType dtype, size_t count) {
 }
 
 }  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
 
 std::unique_ptr<World> make_self_world() {
   return std::make_unique<SelfWorld>();

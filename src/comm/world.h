@@ -8,7 +8,7 @@
 #include "comm/mesh_shape.h"
 
 // All ranks of a run: where groups of them come from. Backends: one rank alone, ranks as threads of
-// one process, ranks as processes that MPI connects.
+// one process, ranks as processes that one process of this host started, or that MPI connects.
 namespace rankine {
 
 struct WorldSettings {
@@ -25,13 +25,21 @@ class World {
   // A communicator of these ranks, among them this one, in the order given. All ranks of the world
   // make their groups in the same order, disjoint groups at the same time.
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& members) = 0;
-  // Ends all ranks because this one failed; it may return (threads), the others then throw.
+  // Whether this rank is the one to report its failure: of several that fail at about the same time
+  // the first rank where possible. May take two seconds.
+  virtual bool speaks() { return true; }
+  // Ends all ranks because this one failed; where it returns, the others throw.
   virtual void abort(const std::string& why, int exit_code) = 0;
   virtual std::string host() const = 0;
   virtual std::string description() const = 0;  // "2 processes of one host, shared memory"
 };
 
 std::unique_ptr<World> make_self_world();
+
+std::string host_name();  // of this machine
+// From now on large blocks that are freed stay with the process, which need not fault their pages
+// in anew when it takes them again.
+void keep_freed_memory();
 
 // A group that says who it is and connects nobody, for plans; its operations are internal errors.
 std::unique_ptr<Communicator> make_planned_group(int rank, int size);

@@ -34,15 +34,16 @@ void declare_options(OptionTable& table, RunOptions& o) {
   table.heading("Training");
   table.integer({"steps", "train-iters"}, &o.steps, "optimizer steps of the whole run",
                 {.least = 1});
-  table.integer({"seq-length"}, &o.seq_length, "tokens of one sequence", {.least = 1});
+  table.integer({"seq-length"}, &o.seq_length, "tokens of one sequence",
+                {.least = 1, .most = most_tokens});
   table.integer({"micro-batch-size"}, &o.micro_batch_size,
                 "sequences computed at a time; of micro-batch, global batch and accumulation two "
                 "give the third",
-                {.least = 0});
+                {.least = 0, .most = most_sequences});
   table.integer({"global-batch-size"}, &o.global_batch_size, "sequences of one optimizer step",
-                {.least = 0});
+                {.least = 0, .most = most_sequences * most_micros});
   table.integer({"accumulation", "gradient-accumulation-steps"}, &o.accumulation,
-                "micro-batches whose gradients are summed", {.least = 0});
+                "micro-batches whose gradients are summed", {.least = 0, .most = most_micros});
   declare_precision_option(table, o.precision);
   declare_dropout_option(table, o.dropout);
   table.integer({"seed"}, &o.seed, "of the initial weights, the order of samples and dropout",
@@ -189,13 +190,17 @@ void declare_options(OptionTable& table, ParallelOptions& o) {
                 "start so many ranks on this machine; 0: one, or as many as a launcher (mpirun, "
                 "srun) started",
                 {.least = 0, .most = 1 << 20});
+  table.integer({"oversubscribe"}, &o.oversubscribe,
+                "with --ranks: refuse more of them than so many for each processor",
+                {.least = 1, .most = ParallelOptions::most_oversubscribed});
   declare_layout_options(table, o);
   table.real({"comm-timeout"}, &o.comm_timeout,
              "seconds to wait for another rank before giving the job up; 0: for ever",
              {.least = 0});
   table.flag({"shared-memory"}, &o.shared_memory,
              "between the ranks of a host; otherwise everything goes over MPI");
-  for (const char* name : {"ranks", "data-parallel", "comm-timeout", "shared-memory"})
+  for (const char* name :
+       {"ranks", "oversubscribe", "data-parallel", "comm-timeout", "shared-memory"})
     table.do_not_store(name);
 }
 
@@ -322,6 +327,10 @@ void derive_batch(RunOptions& o, int64_t data_degree) {
           "{} data-parallel ranks; leave one of the three out to have it derived, or choose a "
           "multiple",
           global, micro, sum, data_degree);
+  require(sum * data_degree <= most_micros, ErrorKind::usage,
+          "--accumulation {} x {} data-parallel ranks are {} micro-batches a step; at most {} are "
+          "possible: choose a larger --micro-batch-size or a smaller --global-batch-size",
+          sum, data_degree, sum * data_degree, most_micros);
 }
 
 }  // namespace rankine

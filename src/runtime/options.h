@@ -12,6 +12,12 @@ namespace rankine {
 
 enum class Precision : uint8_t { automatic, f32, bf16, f16 };
 
+// More than any run needs, and little enough for all that is computed from them. Dropout's streams
+// number a step's micro-batches in 16 bits.
+inline constexpr int64_t most_sequences = int64_t{1} << 20;  // of a micro-batch
+inline constexpr int64_t most_micros = int64_t{1} << 16;     // of a step, all data ranks together
+inline constexpr int64_t most_tokens = int64_t{1} << 24;     // of a sequence
+
 // How a training run computes: batch, length, precision, what it writes and when.
 struct RunOptions {
   Precision precision = Precision::automatic;
@@ -52,7 +58,9 @@ struct ParallelOptions {
   std::filesystem::path offload_dir = {};
   uint64_t bucket_size = uint64_t{8} << 20;  // bytes of f32 gradients
   bool strict = false, shared_memory = true;
-  double comm_timeout = 60;  // seconds
+  double comm_timeout = 60;   // seconds
+  int64_t oversubscribe = 8;  // ranks of this machine for each of its processors, at most
+  static constexpr int64_t most_oversubscribed = 64;
 };
 void declare_options(OptionTable& table, ParallelOptions& options);
 // Those that choose a mesh and what is done on it, without what only a running job has.

@@ -37,6 +37,11 @@ void TierRequest::wait() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
+void TierRequest::end() noexcept {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_; });
+}
+
 void TierRequest::finish() {
   const std::lock_guard lock(mutex_);
   done_ = true;

@@ -39,6 +39,7 @@ class TierRequest {
   explicit TierRequest(std::shared_ptr<TierCounter> counter) : counter_(std::move(counter)) {}
   bool done();
   void wait();  // throws what went wrong
+  void end() noexcept;
 
  private:
   friend class TierQueue;

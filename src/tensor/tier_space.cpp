@@ -12,4 +12,8 @@ void TierWork::wait() {
   if (const auto request = std::move(request_)) request->wait();
 }
 
+void TierWork::end() noexcept {
+  if (const auto request = std::move(request_)) request->end();
+}
+
 }  // namespace rankine

@@ -7,12 +7,20 @@ namespace rankine {
 
 class TierRequest;
 
-// A handle of a read or write under way; its memory must live and stay untouched until it is done.
-// A default one is done. It may outlive its space.
+// The handle of a read or write under way, which waits for it where it ends: memory that outlives
+// the handle, and stays untouched meanwhile, outlives the request on every way out of a function. A
+// default one is done. It may outlive its space.
 class TierWork {
  public:
   TierWork() = default;
   explicit TierWork(std::shared_ptr<TierRequest> request) : request_(std::move(request)) {}
+  TierWork(TierWork&&) noexcept = default;
+  TierWork& operator=(TierWork&& other) noexcept {
+    end();
+    request_ = std::move(other.request_);
+    return *this;
+  }
+  ~TierWork() { end(); }
   bool done() const;
   // Sleeps until it is done and lets go of it. Of a file, Error with path, reason and offset when
   // it failed: {resource} for lack of space, {data} when the file was cut, {environment} for all
@@ -20,6 +28,8 @@ class TierWork {
   void wait();
 
  private:
+  void end() noexcept;  // what went wrong is of no interest
+
   std::shared_ptr<TierRequest> request_;
 };
 

@@ -7,7 +7,7 @@
 namespace rankine {
 
 bool MpiLink::sent() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = gate_.enter();
   bool idle = true;
   for (MPI_Request& request : sends_) {
     int done = 1;
@@ -29,7 +29,7 @@ void MpiLink::expect_message(size_t bytes) {
   expect(left_to_post_ == 0 && posted_ == 0, "a message is consumed before the next");
   if (buffers_.empty()) buffers_.resize(window * piece_bytes());
   left_to_post_ = bytes;
-  const std::lock_guard lock(mutex_);
+  const auto lock = gate_.enter();
   post_receives();
 }
 
@@ -45,7 +45,7 @@ void MpiLink::post_receives() {
 const std::byte* MpiLink::arrived() {
   if (!first_arrived_) {
     if (posted_ == 0) return nullptr;
-    const std::lock_guard lock(mutex_);
+    const auto lock = gate_.enter();
     int done = 0;
     MPI_Test(&receives_[first_], &done, MPI_STATUS_IGNORE);
     if (done == 0) return nullptr;
@@ -58,7 +58,7 @@ void MpiLink::consume() {
   first_ = (first_ + 1) % window;
   --posted_;
   first_arrived_ = false;
-  const std::lock_guard lock(mutex_);
+  const auto lock = gate_.enter();
   post_receives();
 }
 

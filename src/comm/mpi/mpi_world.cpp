@@ -1,32 +1,22 @@
 #include "comm/mpi_world.h"
 
-#include <fcntl.h>
-#include <malloc.h>
 #include <mpi.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
+#include <optional>
 #include <thread>
 
+#include "comm/deadline.h"
 #include "comm/group.h"
+#include "comm/host_rings.h"
+#include "comm/launch.h"
 #include "comm/launcher_processes.h"
 #include "comm/mpi/mpi_link.h"
-#include "comm/shared_memory.h"
-#include "comm/shared_ring.h"
 
 namespace rankine {
 namespace {
-
-constexpr int lanes = 3;  // collectives, and transfers in either direction
-enum Lane { collectives, forth, back };
-
-// What a rank tells of its outgoing rings to the others of its host.
-struct RingFile {
-  int pid = 0, descriptor = -1;
-};
 
 class MpiWorld final : public World {
  public:
@@ -38,13 +28,14 @@ class MpiWorld final : public World {
   int size() const override { return size_; }
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
   void abort(const std::string& why, int exit_code) override;
-  std::string host() const override;
+  bool speaks() override;
+  std::string host() const override { return host_name(); }
   std::string description() const override;
 
  private:
-  std::vector<SharedMemory> share_rings(const std::vector<int>& members, size_t slots,
-                                        size_t piece_bytes);
-  size_t place_in(const std::vector<int>& members, int owner, int to) const;
+  bool share(HostRings& rings, const std::vector<int>& members);
+  void add_mpi_links(int peer, int group, size_t piece_bytes, GroupLinks& links);
+  Deadline deadline(const char* doing) const;
   bool near(int peer) const {
     return nodes_[static_cast<size_t>(peer)] == nodes_[static_cast<size_t>(rank_)];
   }
@@ -54,7 +45,7 @@ class MpiWorld final : public World {
   WorldSettings settings_;
   int rank_ = 0, size_ = 1, groups_ = 0;
   std::vector<int> nodes_;  // per rank: the first rank of its host
-  std::mutex mutex_;        // around every call of MPI
+  MpiGate gate_;
   bool rings_work_ = true;
   std::vector<SharedMemory> mapped_;
 };
@@ -65,9 +56,11 @@ MpiWorld::MpiWorld(const WorldSettings& settings) : settings_(settings) {
   setenv("OMPI_MCA_btl_tcp_flags", "1", 0);
   // It warns of processes forked beside it; abort() forks one that leaves MPI alone.
   setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  keep_freed_memory();
   int provided = 0;
+  const std::optional<Launched> launched = launched_environment();
+  if (launched) rank_ = launched->rank;
+  const Deadline limit = deadline("connecting");
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   require(provided >= MPI_THREAD_SERIALIZED, ErrorKind::environment,
           "this MPI cannot be called from several threads one at a time (MPI_THREAD_SERIALIZED)");
@@ -83,7 +76,23 @@ MpiWorld::MpiWorld(const WorldSettings& settings) : settings_(settings) {
 }
 
 MpiWorld::~MpiWorld() {
-  MPI_Finalize();
+  if (!gate_.closed()) MPI_Finalize();
+}
+
+// Within MPI a rank waits for others without end. Nothing of MPI can be called then.
+Deadline MpiWorld::deadline(const char* doing) const {
+  return Deadline(settings_.timeout_seconds, [this, doing] {
+    if (rank_ != 0) sleep(2);  // the first speaks for all
+    std::string stopped;
+    for (const int rank : stopped_ranks())
+      stopped += fmt::format("; {} is stopped", place_of(settings_.mesh, rank));
+    fmt::print(stderr,
+               "rankine: {} waits for the other ranks in MPI ({}) for {:g} s; one of them is "
+               "stopped, cut off or stuck (--comm-timeout sets the limit){}\n",
+               place_of(settings_.mesh, rank_), doing, settings_.timeout_seconds, stopped);
+    end_launcher_after(std::chrono::seconds(5));
+    _exit(static_cast<int>(ErrorKind::environment));
+  });
 }
 
 int MpiWorld::agreed(int value) const {
@@ -104,90 +113,52 @@ int MpiWorld::ranks_per_host(const std::vector<int>& members) const {
   return static_cast<int>(local);
 }
 
-// Offset of the first ring from `owner` to `to` in the owner's file, counted in rings.
-size_t MpiWorld::place_in(const std::vector<int>& members, int owner, int to) const {
-  size_t before = 0;
-  for (const int member : members) {
-    if (member == to) return before * lanes;
-    if (member != owner && near(member)) ++before;
-  }
-  fail(ErrorKind::internal, "rank {} is no member of the group", to);
+// Whether the rings work on all ranks.
+bool MpiWorld::share(HostRings& rings, const std::vector<int>& members) {
+  const RingFile told = rings.make();
+  std::vector<RingFile> all(static_cast<size_t>(size_)), files;
+  MPI_Allgather(&told, sizeof told, MPI_BYTE, all.data(), sizeof told, MPI_BYTE, MPI_COMM_WORLD);
+  for (const int member : members) files.push_back(all[static_cast<size_t>(member)]);
+  return agreed(rings.open(files) ? 1 : 0) != 0;
 }
 
-// Every rank makes one file of rings towards the members of its host and maps theirs. Returns the
-// files by member, none when that works not everywhere.
-std::vector<SharedMemory> MpiWorld::share_rings(const std::vector<int>& members, size_t slots,
-                                                size_t piece_bytes) {
-  const auto peers = static_cast<size_t>(
-      std::ranges::count_if(members, [&](int m) { return m != rank_ && near(m); }));
-  const size_t bytes = peers * lanes * SharedRing::bytes(slots, piece_bytes);
-  SharedMemory mine = peers > 0 ? SharedMemory::create(bytes) : SharedMemory();
-  RingFile told{getpid(), mine.descriptor()};
-  std::vector<RingFile> files(static_cast<size_t>(size_));
-  MPI_Allgather(&told, sizeof told, MPI_BYTE, files.data(), sizeof told, MPI_BYTE, MPI_COMM_WORLD);
-  std::vector<SharedMemory> out;
-  bool works = peers == 0 || mine.data() != nullptr;
-  for (const int member : members) {
-    if (member == rank_) {
-      out.emplace_back();
-      std::swap(out.back(), mine);
-      continue;
-    }
-    const RingFile& file = files[static_cast<size_t>(member)];
-    out.push_back(works && near(member) ? SharedMemory::open_of(file.pid, file.descriptor, bytes)
-                                        : SharedMemory());
-    works = works && (!near(member) || out.back().data() != nullptr);
-  }
-  if (agreed(works ? 1 : 0) == 0) return {};
-  return out;
+void MpiWorld::add_mpi_links(int peer, int group, size_t piece_bytes, GroupLinks& links) {
+  constexpr int lanes = 3;  // collectives, and transfers in either direction
+  const auto add = [&](std::vector<std::unique_ptr<Link>>& list, int out, int in) {
+    list.push_back(peer == rank_ ? nullptr
+                                 : std::make_unique<MpiLink>(gate_, peer, group * lanes + out,
+                                                             group * lanes + in, piece_bytes));
+  };
+  add(links.collective, 0, 0);
+  add(links.sending, 1, 2);
+  add(links.receiving, 2, 1);
 }
 
 std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = gate_.enter();
+  const Deadline limit = deadline("making groups of ranks");
   const int id = groups_++;
   const auto mine = static_cast<size_t>(std::ranges::find(members, rank_) - members.begin());
   expect(mine < members.size(), "a group has the calling rank in it");
-  size_t near_members = 0;
-  for (const int member : members) near_members += near(member) ? 1 : 0;
-  // Pieces that stay in caches between processes; on a network more must be under way between two
-  // looks at it, since whoever looks shares the processors with computation.
-  const bool network = near_members < members.size() || !settings_.shared_memory || !rings_work_;
-  const size_t piece_bytes = network ? size_t{1} << 20 : size_t{64} << 10;
-  // All ranks of a host agree on the number; the whole stays small when there are many of them.
-  const size_t slots =
-      network ? 2 : std::clamp<size_t>(16 / std::max<size_t>(1, near_members), 2, 8);
-  std::vector<SharedMemory> files;
-  if (settings_.shared_memory && rings_work_) {
-    files = share_rings(members, slots, piece_bytes);
-    if (files.empty()) rings_work_ = false;
-  }
+  std::vector<bool> near_members;
+  for (const int member : members) near_members.push_back(near(member));
+  const auto count = static_cast<size_t>(std::ranges::count(near_members, true));
+  // On a network more must be under way between two looks at it, since whoever looks shares the
+  // processors with computation.
+  const bool network = count < members.size() || !settings_.shared_memory || !rings_work_;
+  const RingShape shape = network ? RingShape{2, size_t{1} << 20} : rings_of_one_host(count);
+  HostRings rings(near_members, mine, shape);
+  if (settings_.shared_memory && rings_work_) rings_work_ = share(rings, members);
   GroupLinks links;
-  for (size_t m = 0; m < members.size(); ++m) {
-    std::vector<std::unique_ptr<Link>>* lists[lanes] = {&links.collective, &links.sending,
-                                                        &links.receiving};
-    for (int lane = 0; lane < lanes; ++lane) {
-      const int in_lane = lane == forth ? back : lane == back ? forth : collectives;
-      if (m == mine) {
-        lists[lane]->push_back(nullptr);
-      } else if (!files.empty() && near(members[m])) {
-        const auto ring = [&](size_t owner, int to, int which) -> SharedRing& {
-          const size_t place = place_in(members, members[owner], to) + static_cast<size_t>(which);
-          return *reinterpret_cast<SharedRing*>(files[owner].data() +
-                                                place * SharedRing::bytes(slots, piece_bytes));
-        };
-        lists[lane]->push_back(std::make_unique<SharedRingLink>(
-            ring(mine, members[m], lane), ring(m, rank_, in_lane), slots, piece_bytes));
-      } else {
-        const int tag = id * lanes;
-        lists[lane]->push_back(
-            std::make_unique<MpiLink>(mutex_, members[m], tag + lane, tag + in_lane, piece_bytes));
-      }
-    }
-  }
-  for (SharedMemory& file : files) mapped_.push_back(std::move(file));
+  for (size_t m = 0; m < members.size(); ++m)
+    if (settings_.shared_memory && rings_work_ && near(members[m]))
+      rings.add_links(m, links);
+    else
+      add_mpi_links(members[m], id, shape.piece_bytes, links);
+  for (SharedMemory& file : rings.take_memory()) mapped_.push_back(std::move(file));
   const GroupSettings group{settings_.timeout_seconds,
                             ranks_per_host(members),
-                            piece_bytes,
+                            shape.piece_bytes,
                             [mesh = settings_.mesh, members](int member) {
                               return place_of(mesh, members[static_cast<size_t>(member)]);
                             },
@@ -196,7 +167,7 @@ std::unique_ptr<Communicator> MpiWorld::group(const std::vector<int>& members) {
 }
 
 void MpiWorld::abort(const std::string&, int exit_code) {
-  tell_starter(exit_code);
+  gate_.close();
   // MPI_Abort may hang when the network is cut, and the launcher with it. A rank that left before
   // it could make it crash.
   constexpr int grace = 5;
@@ -208,10 +179,9 @@ void MpiWorld::abort(const std::string&, int exit_code) {
   MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
-std::string MpiWorld::host() const {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
+bool MpiWorld::speaks() {
+  if (rank_ != 0) sleep(2);
+  return true;
 }
 
 std::string MpiWorld::description() const {
