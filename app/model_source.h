@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "data/text_tokenizer.h"
@@ -22,7 +23,8 @@ struct ModelSource {
   std::string tokenizer = {};     // TextTokenizer::identity(), or "" when it is not known
   // What text becomes tokens with; null when there is none or its files are not understood.
   std::shared_ptr<const TextTokenizer> text_tokenizer = {};
-  std::string tokenizer_fault = {};  // why not
+  std::string tokenizer_fault = {};        // why not
+  std::vector<std::string> warnings = {};  // of damage that was gone round; said when loading
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.

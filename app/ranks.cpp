@@ -124,6 +124,8 @@ int on_ranks(const ParallelOptions& options, int64_t threads, const std::string&
     return body(take_processors(*world, threads));
   } catch (const Error& e) {
     return report(world.get(), mesh, e);
+  } catch (const std::system_error& e) {
+    return report(world.get(), mesh, Error(kind_of(e), e.what()));
   } catch (const std::bad_alloc&) {
     return report(world.get(), mesh, Error(ErrorKind::resource, "out of memory"));
   } catch (const std::exception& e) {

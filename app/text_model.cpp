@@ -41,9 +41,8 @@ std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer
   std::vector<int64_t> ids = source.config.more_eos;
   ids.push_back(source.config.eos);
   if (tokenizer != nullptr) ids.push_back(tokenizer->special().end);
-  std::error_code code;
   const fs::path file = source.folder / "generation_config.json";
-  if (fs::exists(file, code)) {
+  if (is_there(file)) {
     const std::string what = fmt::format("'{}'", file.string());
     const nlohmann::json json = parse_json(read_text(file), what);
     const nlohmann::json* eos = JsonObject(json, what).find("eos_token_id");

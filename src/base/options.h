@@ -153,9 +153,15 @@ struct ParsedOptions {
   std::filesystem::path config;
 };
 
-// Fills the table's variables: defaults, then `--config FILE`, then `arguments` (without the
-// program's name). On faults nothing is changed and one Error{usage} lists them all.
-ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments);
+// A configuration as to_toml writes it.
+struct StoredOptions {
+  std::string text, place;  // place: for messages
+};
+
+// Fills the table's variables: defaults, then `--config FILE` or `stored`, then `arguments`
+// (without the program's name). On faults nothing is changed and one Error{usage} lists them all.
+ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments,
+                            const StoredOptions& stored = {});
 
 // The help page of a command, at most 100 columns wide.
 std::string help_text(const OptionTable& table, std::string_view command,

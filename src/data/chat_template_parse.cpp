@@ -108,8 +108,7 @@ const std::vector<std::string>& ChatTemplate::names() {
 
 ChatTemplate ChatTemplate::open(const fs::path& folder, const std::string& name) {
   const auto text_of = [&](const char* file) {
-    std::error_code code;
-    return fs::exists(folder / file, code) ? read_text(folder / file) : std::string();
+    return is_there(folder / file) ? read_text(folder / file) : std::string();
   };
   return parse(text_of("tokenizer_config.json"), text_of("chat_template.jinja"), folder.string(),
                name);

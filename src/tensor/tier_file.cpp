@@ -49,8 +49,8 @@ std::string_view TierFile::engine_name() const {
 }
 
 std::string TierFile::description() const {
-  return fmt::format("{} in '{}', {}{}", format_bytes(bytes()), path().string(), engine_name(),
-                     direct_ ? ", direct" : ", through the page cache");
+  return fmt::format("{} in '{}', {}{}", format_bytes(bytes()), path().parent_path().string(),
+                     engine_name(), direct_ ? ", direct" : ", through the page cache");
 }
 
 TierUse TierFile::use() const {
