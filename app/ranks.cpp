@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "comm/launch.h"
 #include "comm/mpi_world.h"
 #include "comm/processors.h"

@@ -22,13 +22,12 @@ int lock(int descriptor, int how) {
   return status;
 }
 
-// "process 12 on host", as the holder wrote it.
+// "process 12 on host", as a holder writes it; "" in a new file.
 std::string holder_in(int descriptor) {
   std::array<char, 256> text{};
   const ssize_t bytes = ::pread(descriptor, text.data(), text.size() - 1, 0);
-  std::string said(text.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  said = said.substr(0, said.find('\n'));
-  return said.starts_with("process ") ? said : "another process";
+  const std::string said(text.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  return said.substr(0, said.find('\n'));
 }
 
 }  // namespace
@@ -69,13 +68,19 @@ LockFile::LockFile(const std::filesystem::path& file, const std::string& what,
     const Locked got = try_lock(descriptor_);
     works_ = got != Locked::unsupported;
     if (got == Locked::busy) {
-      const std::string holder = holder_in(descriptor_);
+      std::string holder = holder_in(descriptor_);
+      if (holder.empty()) holder = "another process";
       ::close(descriptor_);
       fail(ErrorKind::environment, "{} is in use by {}; {}", what, holder, remedy);
     }
     // Its last holder may have removed it meanwhile.
     if (is_at(path_, descriptor_)) break;
     ::close(descriptor_);
+  }
+  const std::string before = holder_in(descriptor_);
+  if (!before.empty() && !before.starts_with("process ")) {
+    ::close(descriptor_);
+    fail(ErrorKind::usage, "'{}' is there and is no lock of Rankine; move it away", path_.string());
   }
   const std::string holder = fmt::format("process {} on {}\n", ::getpid(), host_name());
   // Who cannot write it down holds it all the same.

@@ -26,13 +26,13 @@ enum class DataFormat : uint8_t {
 
 // How text files become documents.
 struct TextOptions {
-  std::vector<std::filesystem::path> data;  // files, folders (recursive) and globs
+  std::vector<std::filesystem::path> data = {};  // files, folders (recursive) and globs
   DataFormat format = DataFormat::automatic;
   std::string text_field = "text";         // of JSON lines
   double bad_lines = 0.01;                 // of a file's JSON lines: more are an error
   double max_expansion = usual_expansion;  // of compressed files
-  ConversationFields conversation;
-  std::string chat_template;  // "": the tokenizer's own, if it has one; "none"
+  ConversationFields conversation = {};
+  std::string chat_template = {};  // "": the tokenizer's own, if it has one; "none"
 };
 
 struct DataOptions {

@@ -39,6 +39,9 @@ class TierFile final : public TierSpace {
   TierWork start_read(uint64_t offset, void* to, uint64_t bytes) override;
   TierWork start_write(uint64_t offset, const void* from, uint64_t bytes) override;
 
+  // All its bytes as memory, until the caller unmaps them; Error{environment}.
+  void* map() const;
+
   const std::filesystem::path& path() const { return claim_.path(); }
   uint64_t bytes() const { return claim_.bytes(); }
   bool direct() const { return direct_; }

@@ -29,9 +29,9 @@ TextOptions options_of(const std::string& chat_template = "") {
 }
 
 void make(const TemporaryFolder& folder, const std::string& lines, const TextOptions& options) {
-  const TokenizeJob job =
-      tokenize_job(list_files({folder.write("i.jsonl", lines)}, DataFormat::instructions), options,
-                   TextTokenizer::bytes(), "");
+  const TokenizeJob job = tokenize_job(
+      list_files({folder.write("i.jsonl", lines)}, {.format = DataFormat::instructions}), options,
+      TextTokenizer::bytes(), "");
   TokenFileWriter writer(folder / "out");
   tokenize(job, writer, 2, [](const TokenizeProgress&) {});
 }
