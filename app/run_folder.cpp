@@ -105,6 +105,15 @@ void require_no_run(const fs::path& folder, std::vector<std::string>& notes) {
   }
 }
 
+// The folders on the way that are not there, innermost first.
+std::vector<fs::path> missing_folders(fs::path folder) {
+  std::vector<fs::path> out;
+  for (folder = fs::absolute(folder).lexically_normal(); !is_there(folder);
+       folder = folder.parent_path())
+    if (folder.has_filename()) out.push_back(folder);
+  return out;
+}
+
 // Makes the first runs/MODEL-N that is not there.
 fs::path make_numbered(const std::string& model) {
   make_folders("runs");
@@ -148,12 +157,13 @@ std::string sealed_configuration(const std::string& toml) {
 
 RunFolder::RunFolder(const Wanted& wanted) : path_(wanted.folder) {
   if (path_.empty()) {
+    made_ = missing_folders("runs");
     path_ = make_numbered(wanted.model);
-    made_ = true;
+    made_.insert(made_.begin(), path_);
   } else if (wanted.resumed == nullptr) {
     require(is_folder(path_) || !is_there(path_), ErrorKind::usage,
             "--output '{}' is there and no folder", path_.string());
-    made_ = !is_there(path_);
+    made_ = missing_folders(path_);
     make_folders(path_);
   }
   lock_.emplace(path_ / ".rankine-lock", fmt::format("run '{}'", path_.string()),
@@ -177,7 +187,8 @@ RunFolder::RunFolder(const Wanted& wanted) : path_(wanted.folder) {
 
 RunFolder::~RunFolder() {
   lock_.reset();
-  if (made_) ::rmdir(path_.c_str());  // which only an empty one allows
+  for (const fs::path& folder : made_)
+    if (::rmdir(folder.c_str()) != 0) break;  // which only an empty one allows
 }
 
 }  // namespace rankine

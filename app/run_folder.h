@@ -45,7 +45,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
-  bool made_ = false;
+  std::vector<std::filesystem::path> made_;  // folders, innermost first
   std::optional<LockFile> lock_;
   std::vector<std::string> notes_;
 };
