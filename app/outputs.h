@@ -10,8 +10,8 @@ namespace rankine {
 void require_replaceable(const std::filesystem::path& file, std::string_view option,
                          bool (*own)(const std::string& text));
 
-// A report says who wrote it: {"program": "rankine", ...}.
-inline constexpr const char *report_key = "program", *report_program = "rankine";
+// A report says who wrote it: {"written_by": "rankine", ...}.
+inline constexpr const char *report_key = "written_by", *report_program = "rankine";
 bool is_own_report(const std::string& text);
 
 }  // namespace rankine
