@@ -7,6 +7,7 @@
 #include "command.h"
 #include "layout.h"
 #include "model_source.h"
+#include "outputs.h"
 #include "runtime/peak.h"
 
 namespace rankine {
@@ -230,7 +231,8 @@ Json bench_text(const BenchOptions& o) {
             {"training_seconds", f.train_seconds}}}};
 }
 
-void write_json(const BenchOptions& o, const Json& json) {
+void write_json(const BenchOptions& o, Json json) {
+  json[report_key] = report_program;
   if (!o.json.empty()) write_text_atomically(o.json, json.dump(2) + "\n");
 }
 
@@ -297,6 +299,7 @@ int run_bench(const Arguments& arguments) {
                                "Measures this machine, and a training step against it."));
     return 0;
   }
+  require_replaceable(o.json, "json", is_own_report);
   const BenchMode mode = bench_mode(table);
   check_threads(o.threads);
   if (mode == BenchMode::disk || mode == BenchMode::text) {

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "bench.h"
 #include "runtime/process.h"
@@ -83,12 +84,13 @@ std::optional<std::string> output_of(const std::vector<std::string>& words,
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::optional(text) : std::nullopt;
 }
 
-// fio with a file of its own beside the measured one, removed at the end.
+// fio with a file of its own in the same folder as the measured one, removed at the end.
 class Fio {
  public:
   explicit Fio(const TierFile& file)
       : folder_(file.path().parent_path()),
-        name_(fmt::format("rankine-fio-{}.tmp", ::getpid())),
+        held_(File::create_temporary(folder_ / "fio")),
+        name_(held_.path().filename().string()),
         bytes_(file.bytes()),
         direct_(file.direct()) {
     for (const char* engine : {"io_uring", "libaio"})
@@ -122,6 +124,7 @@ class Fio {
   }
 
   std::filesystem::path folder_;
+  File held_;
   std::string name_;
   uint64_t bytes_;
   bool direct_;

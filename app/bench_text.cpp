@@ -19,7 +19,7 @@ constexpr uint64_t most_text = uint64_t{64} << 20, record_bytes = 2048;
 
 // Documents of the files, or the parts in which they are read.
 std::vector<std::string> read_documents(const TextOptions& o) {
-  std::vector<DataFile> files = list_files(o.data, o.format);
+  std::vector<DataFile> files = list_files(o);
   require(files.front().holds_text() && files.front().format != DataFormat::instructions,
           ErrorKind::data, "'{}' does not hold text", files.front().path.string());
   TextReader reader(std::move(files));

@@ -52,9 +52,6 @@ void write_checkpoint(const fs::path& to, const ModelSource& source, Engine& eng
   state.tokenizer = source.tokenizer;
   const std::vector<NamedTensor> weights = engine.store().weights();
   const std::vector<TensorGroup> groups{{"weights", weights}};
-  std::error_code code;
-  require(!fs::exists(to, code) || fs::is_empty(to, code) || fs::exists(to / manifest_name, code),
-          ErrorKind::usage, "'{}' exists and is no checkpoint; choose another --to", to.string());
   save_checkpoint(to, run_state_text(state), groups, engine.executor().ops(),
                   carried_files(source));
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
@@ -10,6 +11,7 @@
 #include "data/data_checks.h"
 #include "data/utf8_text.h"
 #include "eval_documents.h"
+#include "outputs.h"
 #include "ranks.h"
 #include "runtime/evaluator.h"
 #include "runtime/process.h"
@@ -97,6 +99,14 @@ void write_documents(const fs::path& file, const std::vector<Scored>& documents)
     text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   write_text_atomically(file, text);
+}
+
+bool are_own_documents(const std::string& text) {
+  const Json line = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
+  if (!line.is_object() || line.size() != 6) return false;
+  return std::ranges::all_of(
+      std::array{"path", "index", "tokens", "bytes", "loss", "bits_per_byte"},
+      [&](const char* key) { return line.contains(key); });
 }
 
 void print_result(const EvalOptions& o, const std::vector<Scored>& documents, double seconds) {
@@ -256,9 +266,10 @@ int run_eval(const Arguments& arguments) {
   require(!o.source.model.empty() && !o.text.data.empty(), ErrorKind::usage, "{} missing",
           o.text.data.empty() ? (o.source.model.empty() ? "--model and --data are" : "--data is")
                               : "--model is");
-  const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
+  const std::vector<DataFile> files = list_files(o.text);
   refuse_idle_options(table, files);
   require_distinct(files);
+  require_replaceable(o.per_document, "per-document", are_own_documents);
   const ModelSource source = open_text_model(o.source);
   const Evaluator::Setup setup = evaluator_setup(o, source.config);
   const auto require_room = [&](const Engine& engine, int local_ranks) {

@@ -57,7 +57,7 @@ void read_tokens(const DataFile& file, const TextTokenizer* tokenizer, const Use
 
 void for_each_document(const TextOptions& options, const TextTokenizer* tokenizer, Log& log,
                        const Use& use) {
-  const std::vector<DataFile> files = list_files(options.data, options.format);
+  const std::vector<DataFile> files = list_files(options);
   require(files.front().format != DataFormat::instructions, ErrorKind::usage,
           "--data-format instructions: eval scores running text; name a --text-field of the lines");
   if (files.front().holds_text()) return read_texts(options, files, log, use);

@@ -38,11 +38,15 @@ Json model_json(const ModelSource& source) {
 Json checkpoint_json(const ModelSource& source) {
   Json json;
   const Manifest manifest = read_manifest(source.folder);
-  uint64_t bytes = 0;
-  for (const ManifestFile& file : manifest.files) bytes += file.bytes;
+  uint64_t bytes = 0, files = 0;
+  for (const ManifestFile& file : manifest.files) {
+    if (file.pieces.empty()) continue;
+    bytes += file.bytes;
+    ++files;
+  }
   json["step"] = source.state->step;
   json["tokens"] = source.state->tokens;
-  json["files"] = manifest.files.size();
+  json["files"] = files;
   json["bytes"] = bytes;
   json["tensors"] = manifest.tensors.size();
   return json;
@@ -52,8 +56,7 @@ Json checkpoint_json(const ModelSource& source) {
 Json run_json(const fs::path& folder) {
   Json json;
   const fs::path metrics = folder / "metrics.jsonl";
-  std::error_code code;
-  if (!fs::exists(metrics, code)) return json;
+  if (!is_there(metrics)) return json;
   const std::string text = read_text(metrics);
   const auto line = [](const std::string& s) { return Json::parse(s, nullptr, false); };
   if (text.empty() || text.back() != '\n') return json;
@@ -140,10 +143,10 @@ int run_inspect(const Arguments& arguments) {
     return 0;
   }
   const ModelSource source = open_model(target);
+  for (const std::string& warning : source.warnings) fmt::print(stderr, "warning: {}\n", warning);
   Json json = model_json(source);
   if (source.kind == ModelSource::Kind::checkpoint) json["checkpoint"] = checkpoint_json(source);
-  std::error_code code;
-  if (fs::exists(fs::path(target) / "metrics.jsonl", code)) json["run"] = run_json(target);
+  if (is_there(fs::path(target) / "metrics.jsonl")) json["run"] = run_json(target);
   if (as_json)
     fmt::print("{}\n", json.dump(2));
   else

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "comm/launch.h"
 #include "command.h"
@@ -119,7 +121,11 @@ int main(int argc, char** argv) {
   // A write beyond a limit on file sizes is an error of that file, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return rankine::run({argv + 1, argv + argc});
+    const int code = rankine::run({argv + 1, argv + argc});
+    errno = 0;
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (code == 0 && !written) rankine::fail_io("write to", "standard output");
+    return code;
   } catch (const std::exception&) {
     const rankine::Error error = rankine::failure_of(std::current_exception());
     return rankine::report(error.what(), error.kind());

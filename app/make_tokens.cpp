@@ -1,5 +1,6 @@
 #include "make_tokens.h"
 
+#include "base/file.h"
 #include "base/text.h"
 #include "comm/processors.h"
 #include "runtime/process.h"
@@ -10,7 +11,7 @@ TokenFileFacts make_tokens(const TokenizeJob& job, TokenFileWriter& writer, int6
                            Log& log, const std::atomic<bool>& given_up) {
   constexpr double between_lines = 10;  // seconds
   uint64_t total = 0;
-  for (const DataFile& file : job.files) total += std::filesystem::file_size(file.path);
+  for (const DataFile& file : job.files) total += File::open_read(file.path).size();
   const int workers =
       threads > 0 ? static_cast<int>(threads) : static_cast<int>(allowed_processors().size());
   const double start = monotonic_seconds();

@@ -11,6 +11,7 @@
 #include "checkpoint/hf_model.h"
 #include "checkpoint/hf_names.h"
 #include "runtime/finite.h"
+#include "checkpoint/run_checkpoints.h"
 
 namespace rankine {
 namespace {
@@ -34,14 +35,15 @@ void read_generation(ModelSource& source) {
   HfGeneration generation = read_hf_generation(source.folder, source.config.vocabulary);
   source.generation_eos = std::move(generation.eos);
   std::ranges::move(generation.notes, std::back_inserter(source.notes));
-  std::error_code code;
   const fs::path file = source.folder / generation_config_name;
-  if (fs::exists(file, code)) source.generation_config = read_text(file);
+  if (is_there(file)) source.generation_config = read_text(file);
 }
 
 ModelSource open_checkpoint(const fs::path& folder) {
   const Manifest manifest = read_manifest(folder);
+  read_small_files(folder, manifest);  // compares them with their checksums
   ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}};
+  if (!manifest.sealed) source.warnings.push_back(unsealed_warning(folder));
   source.state = parse_run_state(manifest.state, (folder / manifest_name).string());
   source.config = source.state->model;
   source.tokenizer = source.state->tokenizer;
@@ -56,16 +58,22 @@ ModelSource open_checkpoint(const fs::path& folder) {
 
 ModelSource open_model(const std::string& name) {
   const fs::path folder = name;
-  std::error_code code;
-  if (!fs::is_directory(folder, code)) {
-    require(!fs::exists(folder, code) && name.find('/') == std::string::npos, ErrorKind::usage,
+  if (!is_folder(folder)) {
+    require(!is_there(folder) && name.find('/') == std::string::npos, ErrorKind::usage,
             "model '{}' is no folder; give a folder with a config.json, a run's folder or a preset",
             name);
     return {ModelSource::Kind::preset, {}, model_preset(name), {}};
   }
-  if (fs::exists(folder / manifest_name, code)) return open_checkpoint(folder);
-  if (const auto newest = newest_complete_checkpoint(folder)) return open_checkpoint(*newest);
-  require(fs::exists(folder / "config.json", code), ErrorKind::data,
+  if (is_there(folder / manifest_name)) return open_checkpoint(folder);
+  const NewestCheckpoint newest = newest_checkpoint(folder);
+  if (newest.found) {
+    ModelSource source = open_checkpoint(newest.found->folder);
+    for (const std::string& warning : fallback_warnings(newest)) source.warnings.push_back(warning);
+    return source;
+  }
+  require(newest.skipped.empty(), ErrorKind::data, "'{}' holds no complete checkpoint: {}", name,
+          newest.skipped.empty() ? "" : newest.skipped.front());
+  require(is_there(folder / "config.json"), ErrorKind::data,
           "'{}' holds neither a config.json nor a complete checkpoint", name);
   ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}};
   source.config = read_hf_config(folder / "config.json");
@@ -77,14 +85,12 @@ ModelSource open_model(const std::string& name) {
 
 std::map<std::string, std::string> carried_files(const ModelSource& source) {
   std::map<std::string, std::string> files;
-  std::error_code code;
   if (source.text_tokenizer != nullptr) {
     files = source.text_tokenizer->files();
   } else {
     for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                              "chat_template.jinja", "vocab.json", "merges.txt", "tokenizer.model"})
-      if (fs::exists(source.folder / name, code))
-        files.emplace(name, read_text(source.folder / name));
+      if (is_there(source.folder / name)) files.emplace(name, read_text(source.folder / name));
   }
   if (!source.generation_config.empty())
     files.emplace(generation_config_name, source.generation_config);
@@ -120,6 +126,7 @@ void require_finite(const ModelSource& source, const Engine& engine) {
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
   Ops& ops = engine.executor().ops();
   const std::vector<NamedTensor> weights = engine.store().weights();
+  for (const std::string& warning : source.warnings) warn_line(log, "{}", warning);
   switch (source.kind) {
     case ModelSource::Kind::preset:
       fail(ErrorKind::usage, "a preset is a shape without weights; give the folder of a model");

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "data/text_tokenizer.h"
@@ -26,6 +27,7 @@ struct ModelSource {
   std::vector<int64_t> generation_eos = {};  // what ends a text, by generation_config.json
   std::string generation_config = {};        // that file's text, "" for none
   std::vector<std::string> notes = {};       // what its files say that is left out, for the user
+  std::vector<std::string> warnings = {};  // of damage that was gone round; said when loading
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.

@@ -11,6 +11,7 @@
 #include "layout.h"
 #include "memory_picture.h"
 #include "model_source.h"
+#include "outputs.h"
 #include "planner/model_states.h"
 #include "planner/traffic.h"
 #include "ranks.h"
@@ -170,6 +171,7 @@ void print_model_states(int64_t parameters, const PlanOptions& o, const StateWid
 Json model_states_json(int64_t parameters, const PlanOptions& o, const StateWidths& widths,
                        const std::vector<StagePlan>& plans) {
   Json json;
+  json[report_key] = report_program;
   json["parameters"] = parameters;
   json["data_parallel"] = o.data_degree();
   json["accumulation"] = o.accumulation;
@@ -352,6 +354,7 @@ int run_plan(const Arguments& arguments) {
   }
   require(o.parallel.data_parallel > 0, ErrorKind::usage,
           "--data-parallel 0: a plan is for a stated number of ranks, 1 or more");
+  require_replaceable(o.json, "json", is_own_report);
   const int64_t parameters = planned_parameters(o);
   refuse_idle(o, table);
   const StateWidths widths = o.precision ? state_widths(*o.precision) : StateWidths{};

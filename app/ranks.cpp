@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/file.h"
 #include "comm/launch.h"
 #include "comm/local_world.h"
 #include "comm/mpi_world.h"

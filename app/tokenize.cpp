@@ -1,3 +1,5 @@
+#include "base/file.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "command.h"
 #include "data/data_checks.h"
@@ -48,10 +50,13 @@ int run_tokenize(const Arguments& arguments) {
   require(!o.tokenizer.empty(), ErrorKind::usage,
           "--tokenizer is missing: bytes, a tokenizer.json, or a folder with one");
   require(!o.output.empty(), ErrorKind::usage, "--output is missing: the token file to write");
-  std::error_code code;
-  require(!fs::exists(o.output, code), ErrorKind::usage,
+  require(!is_there(o.output), ErrorKind::usage,
           "'{}' is there already; choose another --output or remove it", o.output.string());
-  const std::vector<DataFile> files = list_files(o.text.data, o.text.format);
+  const std::string maker = maker_of(o.output);
+  require(maker.empty(), ErrorKind::environment,
+          "'{}' is in use: {} is writing it; wait for its end, or choose another --output",
+          o.output.string(), maker);
+  const std::vector<DataFile> files = list_files(o.text);
   require(files.front().holds_text(), ErrorKind::data, "'{}' holds tokens already",
           files.front().path.string());
   refuse_idle_options(table, files);

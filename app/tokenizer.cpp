@@ -31,7 +31,7 @@ BpeTokenizer open_tokenizer(const fs::path& path) {
 
 // Documents of all files, each whole.
 void count_words(const TextOptions& o, const OptionTable& table, BpeTrainer& trainer) {
-  std::vector<DataFile> files = list_files(o.data, o.format);
+  std::vector<DataFile> files = list_files(o);
   require(files.front().holds_text() && files.front().format != DataFormat::instructions,
           ErrorKind::data, "'{}' does not hold text; a tokenizer is trained on text",
           files.front().path.string());
@@ -77,10 +77,10 @@ int train(const Arguments& arguments) {
   }
   require(!text.data.empty(), ErrorKind::usage, "--data is missing: files of text");
   require(!output.empty(), ErrorKind::usage, "--output is missing: the folder to write to");
-  std::error_code code;
-  require(!fs::exists(output / "tokenizer.json", code), ErrorKind::usage,
-          "'{}' is there already; choose another --output or remove it",
-          (output / "tokenizer.json").string());
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    require(!is_there(output / name), ErrorKind::usage,
+            "'{}' is there already; choose another --output or remove it",
+            (output / name).string());
   BpeTrainer trainer(pattern);
   count_words(text, table, trainer);
   const std::string json = trainer.train(vocabulary);

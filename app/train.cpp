@@ -1,11 +1,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/hf_config.h"
 #include "command.h"
 #include "data/data_checks.h"
 #include "layout.h"
 #include "ranks.h"
 #include "remedies.h"
+#include "run_folder.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
 #include "runtime/text_bounds.h"
@@ -81,6 +83,12 @@ void print_offload(Log& log, const ParallelOptions& o, const Engine& engine) {
 // Names what a resumed run changes of its stored configuration, and refuses other data.
 void check_resumed(const RunState& before, const RunState& now, const OptionTable& table,
                    Log& log) {
+  ModelConfig same = before.model;
+  same.dropout = now.model.dropout;
+  require(
+      hf_config_text(same, DType::f32) == hf_config_text(now.model, DType::f32), ErrorKind::data,
+      "the model is another one than the run began with: {} now, {} then; give the same --model",
+      model_line(now.model), model_line(before.model));
   require(before.tokenizer.empty() || before.tokenizer == now.tokenizer, ErrorKind::data,
           "the tokenizer is another one than the run began with: {} now, {} then; leave "
           "--tokenizer out, or start a new run",
@@ -139,16 +147,21 @@ double sum_over(Communicator& ranks, double value) {
 RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& engine,
                    Trainer& trainer, Log& log) {
   RunState state;
-  if (o.run.resume) {
-    Communicator& ranks = *engine.mesh().world;
-    const auto newest = ranks.rank() == 0 ? newest_complete_checkpoint(o.run.output)->string() : "";
-    const std::string checkpoint = broadcast_text(ranks, newest, 0, "checkpoint");
+  const std::string checkpoint = broadcast_text(
+      *engine.mesh().world,
+      o.stored && o.stored->newest.found ? o.stored->newest.found->folder.string() : "", 0,
+      "checkpoint");
+  if (!checkpoint.empty()) {
     state = resume(checkpoint, engine, trainer);
     require(state.step <= o.run.steps, ErrorKind::usage,
             "--steps {}: the run in '{}' is at step {} already; give more --steps to go on",
             o.run.steps, o.run.output.string(), state.step);
     log_line(log, "resumed   from step {} of '{}'", state.step, checkpoint);
-  } else if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
+    return state;
+  }
+  if (o.run.resume)
+    log_line(log, "resumed   from step 0: the run stopped before its first checkpoint");
+  if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
     engine.store().initialise(o.run.seed);
   } else {
     load_weights_from(source, engine, log);
@@ -165,7 +178,7 @@ MemoryLimits memory_limits(const TrainOptions& o, int local_ranks) {
 // What a run writes into its folder besides metrics and checkpoints.
 void write_run_files(const TrainOptions& o, const RunState& state, const ExtraFiles& files) {
   for (const auto& [name, text] : files) write_text_atomically(o.run.output / name, text);
-  write_text_atomically(o.run.output / "config.toml", state.configuration);
+  write_text_atomically(o.run.output / "config.toml", sealed_configuration(state.configuration));
 }
 
 // What a run works on.
@@ -193,8 +206,10 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
   state.tokenizer = in.text.tokenizer ? in.text.tokenizer->identity() : "";
   state.data_identity = in.data.identity();
   state.configuration = to_toml(in.table);
-  if (o.run.resume) {
+  if (before.step > 0) {
+    state.data_identity = in.data.identity_like(before.data_identity);
     check_resumed(before, state, in.table, log);
+    state.data_identity = in.data.identity();
     print_rate_change(before, o, log);
   }
   const ExtraFiles files = run_files(in.text, in.source, o.from_scratch);
@@ -204,14 +219,21 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
   const StopSignal stop;
   TrainLoop loop({engine, trainer, in.loader, o.run, log, stop, peak, files}, state);
   const int signal = loop.run();
-  const auto newest = newest_complete_checkpoint(o.run.output);
+  const auto newest = newest_checkpoint(o.run.output).found;
   log_line(log, "{} at step {} of {}; newest checkpoint '{}'", signal != 0 ? "stopped" : "finished",
-           loop.state().step, o.run.steps, newest ? newest->string() : "none");
+           loop.state().step, o.run.steps, newest ? newest->folder.string() : "none");
   return 0;
 }
 
 int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
-  check_output(o);
+  Log log(rank.world.rank() == 0 ? stderr : nullptr);
+  std::optional<RunFolder> folder;
+  if (rank.world.rank() == 0) {
+    folder.emplace(RunFolder::Wanted{o.run.output, o.model, o.stored ? &*o.stored : nullptr});
+    for (const std::string& note : folder->notes()) log.write(note);
+  }
+  if (o.stored)
+    for (const std::string& warning : o.stored->warnings) warn_line(log, "{}", warning);
   const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const DataSource found = find_data(o.data);
@@ -229,7 +251,6 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()),
                   kv_replicas(o.parallel, config));
   Communicator& ranks = *mesh.world;
-  Log log(mesh.rank == 0 ? stderr : nullptr);
   const BatchShape batch{o.run.global_batch_size, o.run.micro_batch_size, mesh.at(Axis::data),
                          mesh.data->size()};
   check(batch);
@@ -247,7 +268,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   for (const Corpus& corpus : data.corpora) corpus.data().check_vocabulary(config.vocabulary);
   const Loader loader(data.corpora, data.mix, batch, o.data.document_mask);
 
-  o.run.output = broadcast_text(ranks, mesh.rank == 0 ? prepare_output(o).string() : "", 0, "run");
+  o.run.output = broadcast_text(ranks, folder ? folder->path().string() : "", 0, "run");
   if (o.run.metrics.empty()) o.run.metrics = o.run.output / "metrics.jsonl";
   if (mesh.rank != 0) o.run.metrics.clear();
   const std::vector<std::string> machines = all_gather_texts(ranks, rank.machine, "machines");

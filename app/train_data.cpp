@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "comm/processors.h"
 #include "make_tokens.h"
@@ -45,15 +46,33 @@ struct PendingTokens {
   fs::path file;
 };
 
+// Why a token file of the cache cannot be used, or "".
+std::string cache_fault(const fs::path& file) {
+  const MappedFile mapped(file);
+  try {
+    read_token_file({mapped.data(), mapped.size()}, file.string());
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 void make_missing(const std::vector<PendingTokens>& all, int64_t threads, Log& log,
                   const std::atomic<bool>& given_up) {
-  std::error_code code;
   for (const PendingTokens& pending : all) {
-    if (fs::exists(pending.file, code)) continue;
     make_folders(pending.file.parent_path());
-    TokenFileWriter writer(pending.file);
-    // Another job may have made it while this one waited for its turn.
-    if (!fs::exists(pending.file, code)) make_tokens(pending.job, writer, threads, log, given_up);
+    remove_abandoned(pending.file.parent_path());
+    if (const std::string who = maker_of(pending.file); !who.empty()) {
+      log_line(log, "waiting for {}, which makes '{}'", who, pending.file.string());
+      await_maker(pending.file);
+    }
+    if (is_there(pending.file)) {
+      const std::string fault = cache_fault(pending.file);
+      if (fault.empty()) continue;
+      warn_line(log, "{}; it is made again from the text", fault);
+    }
+    TokenFileWriter writer(pending.file, PendingFile::Existing::replaced);
+    make_tokens(pending.job, writer, threads, log, given_up);
   }
 }
 
@@ -89,7 +108,13 @@ void on_first_of_host(const Rank& rank, Communicator& ranks,
   for (const std::string& other : faults) require(other.empty(), ErrorKind::data, "{}", other);
 }
 
+constexpr const char* whole_mark = "tokens, all ";
+
 std::string identity_of(const TokenData& data) {
+  return fmt::format("{} {}{:016x}", data.count(), whole_mark, data.contents_hash());
+}
+
+std::string sampled_identity_of(const TokenData& data) {
   constexpr uint64_t samples = 1024, length = 64;
   uint64_t hash = hash_text("tokens");
   std::vector<int32_t> tokens(length);
@@ -99,6 +124,14 @@ std::string identity_of(const TokenData& data) {
     hash = hash_text({reinterpret_cast<const char*>(tokens.data()), count * sizeof(int32_t)}, hash);
   }
   return fmt::format("{} tokens, {:016x}", data.count(), hash);
+}
+
+std::string joined_identities(const std::vector<Corpus>& corpora,
+                              std::string (*identity)(const TokenData&)) {
+  std::string out;
+  for (const Corpus& corpus : corpora)
+    out += (out.empty() ? "" : " and ") + identity(corpus.data());
+  return out;
 }
 
 SampleOrder order_of(const TrainOptions& o, const Corpus& corpus, double share, uint64_t number) {
@@ -123,13 +156,13 @@ std::vector<DataFile> DataSource::files() const {
 DataSource find_data(const DataOptions& o) {
   DataSource out;
   if (o.weights.empty()) {
-    out.corpora.push_back(list_files(o.text.data, o.text.format));
+    out.corpora.push_back(list_files(o.text));
     out.weights = {1};
     return out;
   }
   out.weights = parse_weights(o.weights, o.text.data.size());
   for (const fs::path& path : o.text.data) {
-    out.corpora.push_back(list_files({path}, o.text.format));
+    out.corpora.push_back(list_files({path}, o.text));
     require(out.corpora.back().front().holds_text() == out.holds_text(), ErrorKind::data,
             "'{}' and '{}': text and token files cannot be mixed", o.text.data.front().string(),
             path.string());
@@ -229,10 +262,12 @@ std::vector<std::string> TrainingData::warnings() const {
 }
 
 std::string TrainingData::identity() const {
-  std::string out;
-  for (const Corpus& corpus : corpora)
-    out += (out.empty() ? "" : " and ") + identity_of(corpus.data());
-  return out;
+  return joined_identities(corpora, identity_of);
+}
+
+std::string TrainingData::identity_like(const std::string& stored) const {
+  const bool sampled = stored.find(whole_mark) == std::string::npos;
+  return joined_identities(corpora, sampled ? sampled_identity_of : identity_of);
 }
 
 }  // namespace rankine

@@ -35,8 +35,10 @@ struct TrainingData {
   uint64_t tokens() const;
   size_t files() const;
   std::vector<std::string> warnings() const;
-  // A short text that changes when the corpora do: lengths, and hashes of tokens spread over them.
+  // A short text that changes with any token of the corpora.
   std::string identity() const;
+  // The same in the form of a stored one: earlier versions hashed some of the tokens alone.
+  std::string identity_like(const std::string& stored) const;
 };
 // Makes token files of text where that is needed, by the first rank of each host, and opens them.
 // All ranks call it together and end up with the same data, else Error{data}.

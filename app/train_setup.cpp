@@ -2,20 +2,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
 
 namespace rankine {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* stored_options = "config.toml";
-
-bool holds_a_run(const fs::path& folder) {
-  std::error_code code;
-  if (!fs::is_directory(folder, code)) return false;
-  return fs::exists(folder / stored_options, code) || newest_complete_checkpoint(folder);
-}
 
 }  // namespace
 
@@ -43,17 +34,12 @@ bool parse_train_options(OptionTable& table, TrainOptions& o, const Arguments& a
   if (!o.run.resume) return true;
   require(!o.run.output.empty(), ErrorKind::usage,
           "--resume needs --output, the folder of the run to continue");
-  require(newest_complete_checkpoint(o.run.output).has_value(), ErrorKind::data,
-          "'{}' holds no complete checkpoint to resume from", o.run.output.string());
-  const fs::path stored = o.run.output / stored_options;
-  if (!parsed.config.empty() || !fs::exists(stored)) return true;
-  Arguments with_stored = arguments;
-  with_stored.insert(with_stored.begin(), {"--config", stored.string()});
+  StoredRun stored = stored_run(o.run.output);
   o = defaults;
-  parse_options(table, with_stored, OptionOrigin::stored);
-  if (table.origin("tokenizer") != OptionOrigin::command_line &&
-      TextTokenizer::lies_in(o.run.output))
-    o.run_tokenizer = o.run.output;
+  // A --config that is given takes its place.
+  parsed = parse_options(table, arguments, stored.configuration);
+  if (table.origin("tokenizer") != OptionOrigin::command_line) o.run_tokenizer = stored.tokenizer;
+  o.stored = std::move(stored);
   return true;
 }
 
@@ -100,30 +86,6 @@ void make_paths_absolute(DataOptions& o) {
   for (fs::path& path : o.text.data) path = fs::absolute(path);
   if (!o.tokenizer.empty() && o.tokenizer != "bytes") o.tokenizer = fs::absolute(o.tokenizer);
   if (!o.cache.empty()) o.cache = fs::absolute(o.cache);
-}
-
-void check_output(const TrainOptions& o) {
-  const fs::path& folder = o.run.output;
-  if (folder.empty()) return;
-  if (o.run.resume)
-    require(newest_complete_checkpoint(folder).has_value(), ErrorKind::data,
-            "'{}' holds no complete checkpoint to resume from", folder.string());
-  else
-    require(!holds_a_run(folder), ErrorKind::usage,
-            "'{}' holds a run already; continue it with --resume, or choose another --output",
-            folder.string());
-}
-
-fs::path prepare_output(const TrainOptions& o) {
-  check_output(o);
-  fs::path folder = o.run.output;
-  for (int n = 1; folder.empty(); ++n) {
-    const fs::path candidate =
-        fs::path("runs") / fmt::format("{}-{}", fs::path(o.model).filename().string(), n);
-    if (!fs::exists(candidate)) folder = candidate;
-  }
-  make_folders(folder);
-  return folder;
 }
 
 }  // namespace rankine

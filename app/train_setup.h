@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "data/text_tokenizer.h"
 #include "model/config.h"
 #include "model_source.h"
+#include "run_folder.h"
 #include "runtime/options.h"
 #include "state/optimizer.h"
 
@@ -24,6 +26,8 @@ struct TrainOptions {
   ParallelOptions parallel;
   std::vector<std::string> warnings;    // about the options themselves
   std::filesystem::path run_tokenizer;  // a resumed run's own, unless --tokenizer is given anew
+  std::optional<StoredRun> stored;      // a resumed run's
+  std::filesystem::path run_tokenizer;  // its own, unless --tokenizer is given anew
 };
 void declare_options(OptionTable& table, TrainOptions& options);
 
@@ -41,11 +45,5 @@ ModelConfig training_config(const TrainOptions& options, const ModelSource& sour
                             const TextTokenizer* tokenizer);
 // So that the stored configuration works from any folder.
 void make_paths_absolute(DataOptions& options);
-
-// Error{usage} when --output holds a run and is not resumed, {data} when it holds none to resume.
-void check_output(const TrainOptions& options);
-// The run's folder: --output, or the first free runs/MODEL-N; refuses one that holds a run unless
-// it is resumed, and makes it.
-std::filesystem::path prepare_output(const TrainOptions& options);
 
 }  // namespace rankine

@@ -1,68 +1,118 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/lock.h"
+#include "base/temporary.h"
 
 namespace rankine {
 namespace {
 
-[[noreturn]] void fail_io(std::string_view action, const std::filesystem::path& path,
-                          std::string_view place = "") {
+namespace fs = std::filesystem;
+
+std::string at_offset(uint64_t offset) {
+  return fmt::format(" at offset {}", offset);
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
+}
+
+void require_plain(mode_t mode, const fs::path& path) {
+  require(S_ISREG(mode), ErrorKind::environment, "cannot read '{}': it is {}, not a file",
+          path.string(), kind_of(mode));
+}
+
+// Of a plain file, without waiting for a writer or turning a device on.
+int open_plain(const fs::path& path, struct stat& info) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) {
+    const int code = errno;
+    if (code == ENXIO && ::stat(path.c_str(), &info) == 0) require_plain(info.st_mode, path);
+    errno = code;
+    fail_io("open", path);
+  }
+  const bool known = ::fstat(descriptor, &info) == 0;
+  if (known && S_ISREG(info.st_mode)) return descriptor;
+  const int code = errno;
+  ::close(descriptor);
+  if (known) require_plain(info.st_mode, path);
+  errno = code;
+  fail_io("stat", path);
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+}  // namespace
+
+void fail_io(std::string_view action, const fs::path& path, std::string_view place) {
   const int code = errno;
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
   fail(full ? ErrorKind::resource : ErrorKind::environment, "cannot {} '{}'{}: {}", action,
        path.string(), place, std::strerror(code));
 }
 
-std::string at_offset(uint64_t offset) {
-  return fmt::format(" at offset {}", offset);
+ErrorKind kind_of(const std::system_error& error) {
+  const int code = error.code().value();
+  const bool lacking = code == ENOSPC || code == EDQUOT || code == EFBIG || code == EAGAIN ||
+                       code == ENOMEM || code == EMFILE || code == ENFILE;
+  return lacking ? ErrorKind::resource : ErrorKind::environment;
 }
 
-}  // namespace
-
-File File::open_read(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_io("open", path);
-  File file(descriptor, path);
+bool is_there(const fs::path& path) {
   struct stat info {};
-  if (::fstat(descriptor, &info) != 0) fail_io("stat", path);
-  require(!S_ISDIR(info.st_mode), ErrorKind::environment, "cannot read '{}': it is a folder",
-          path.string());
-  return file;
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno != ENOENT && errno != ENOTDIR) fail_io("reach", path);
+  return false;
 }
 
-File File::create(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+bool is_folder(const fs::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) return S_ISDIR(info.st_mode);
+  if (errno != ENOENT && errno != ENOTDIR) fail_io("reach", path);
+  return false;
+}
+
+File File::open_read(const fs::path& path) {
+  struct stat info {};
+  return {open_plain(path, info), path};
+}
+
+File File::create(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0) fail_io("create", path);
   return {descriptor, path};
 }
 
-File File::create_locked(const std::filesystem::path& path) {
+File File::create_temporary(const fs::path& target) {
   for (;;) {
-    File file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644), path);
-    if (file.descriptor_ < 0) fail_io("create", path);
-    while (::flock(file.descriptor_, LOCK_EX) != 0)
-      if (errno != EINTR) fail_io("lock", path);
-    // Whoever held it may have renamed or removed it meanwhile.
-    struct stat held {
-    }, named{};
-    if (::fstat(file.descriptor_, &held) != 0) fail_io("stat", path);
-    if (::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino ||
-        held.st_dev != named.st_dev)
-      continue;
-    if (::ftruncate(file.descriptor_, 0) != 0) fail_io("truncate", path);
-    return file;
+    File file = create(temporary_name(target));
+    // Who looked for left-overs may have seen it before it was held.
+    await_lock(file.descriptor_);
+    if (is_at(file.path_, file.descriptor_)) return file;
   }
+}
+
+File File::open_append(const fs::path& path) {
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail_io("open", path);
+  return {descriptor, path};
 }
 
 File::File(File&& other) noexcept
@@ -110,6 +160,15 @@ void File::write(const void* from, uint64_t bytes, uint64_t offset) {
   }
 }
 
+void File::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) fail_io("write", path_);
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
 void File::sync() {
   if (::fsync(descriptor_) != 0) fail_io("fsync", path_);
 }
@@ -118,7 +177,7 @@ void File::close() {
   if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) fail_io("close", path_);
 }
 
-std::string read_text(const std::filesystem::path& path, uint64_t limit) {
+std::string read_text(const fs::path& path, uint64_t limit) {
   const File file = File::open_read(path);
   const uint64_t bytes = file.size();
   require(bytes <= limit, ErrorKind::data, "'{}' has {} bytes, more than the {} allowed",
@@ -128,25 +187,16 @@ std::string read_text(const std::filesystem::path& path, uint64_t limit) {
   return text;
 }
 
-void write_text_atomically(const std::filesystem::path& path, std::string_view text) {
+void write_text_atomically(const fs::path& path, std::string_view text) {
   PendingFile file(path);
   file.write(text.data(), text.size(), 0);
   file.commit();
 }
 
-namespace {
-
-std::filesystem::path pending_name(std::filesystem::path target) {
-  target += ".tmp";
-  return target;
-}
-
-}  // namespace
-
-PendingFile::PendingFile(std::filesystem::path target, Writers writers)
+PendingFile::PendingFile(fs::path target, Existing existing)
     : target_(std::move(target)),
-      file_(writers == Writers::one ? File::create(pending_name(target_))
-                                    : File::create_locked(pending_name(target_))) {}
+      existing_(existing),
+      file_((remove_abandoned(folder_of(target_)), File::create_temporary(target_))) {}
 
 PendingFile::~PendingFile() {
   if (!committed_) ::unlink(file_.path().c_str());
@@ -154,13 +204,28 @@ PendingFile::~PendingFile() {
 
 void PendingFile::commit() {
   file_.sync();
-  if (::rename(file_.path().c_str(), target_.c_str()) != 0) fail_io("rename to", target_);
+  const char *from = file_.path().c_str(), *to = target_.c_str();
+  const bool renamed = existing_ == Existing::replaced
+                           ? ::rename(from, to) == 0
+                           // A link is refused where the file system cannot rename so.
+                           : ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
+                                 (errno == EINVAL && ::link(from, to) == 0 && ::unlink(from) == 0);
+  if (!renamed) fail_io("rename to", target_);
   committed_ = true;
   file_.close();
-  sync_folder(target_.has_parent_path() ? target_.parent_path() : ".");
+  sync_folder(folder_of(target_));
 }
 
-void sync_folder(const std::filesystem::path& folder) {
+void remove_whole(const fs::path& path) {
+  const fs::path aside = temporary_name(path);
+  if (::rename(path.c_str(), aside.c_str()) != 0) fail_io("remove", path);
+  std::error_code code;
+  fs::remove_all(aside, code);
+  errno = code.value();
+  if (code) fail_io("remove", aside);
+}
+
+void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail_io("open folder", folder);
   const int status = ::fsync(descriptor);
@@ -168,33 +233,24 @@ void sync_folder(const std::filesystem::path& folder) {
   if (status != 0 && errno != EINVAL) fail_io("fsync folder", folder);
 }
 
-void make_folders(const std::filesystem::path& folder) {
+void make_folders(const fs::path& folder) {
   std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  require(!code,
-          code == std::errc::no_space_on_device ? ErrorKind::resource : ErrorKind::environment,
-          "cannot create folder '{}': {}", folder.string(), code.message());
+  fs::create_directories(folder, code);
+  errno = code.value();
+  if (code) fail_io("create folder", folder);
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_io("open", path);
+MappedFile::MappedFile(const fs::path& path) {
   struct stat info {};
-  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-    if (errno == 0) errno = EINVAL;
-    ::close(descriptor);
-    fail_io("map", path);
-  }
+  const int descriptor = open_plain(path, info);
   size_ = static_cast<uint64_t>(info.st_size);
-  if (size_ > 0) {
-    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (mapped == MAP_FAILED) {
-      ::close(descriptor);
-      fail_io("map", path);
-    }
-    data_ = static_cast<const uint8_t*>(mapped);
-  }
+  void* mapped = nullptr;
+  if (size_ > 0) mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  const int code = errno;
   ::close(descriptor);
+  errno = code;
+  if (mapped == MAP_FAILED) fail_io("map", path);
+  data_ = static_cast<const uint8_t*>(mapped);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

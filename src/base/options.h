@@ -157,11 +157,15 @@ struct ParsedOptions {
   std::filesystem::path config;
 };
 
-// Fills the table's variables: defaults, then `--config FILE`, then `arguments` (without the
-// program's name). On faults nothing is changed and one Error{usage} lists them all.
-// What comes from the file gets the origin `of_file`.
+// A run's own configuration, as to_toml writes it; its values get the origin `stored`.
+struct StoredOptions {
+  std::string text, place;  // place: for messages
+};
+
+// Fills the table's variables: defaults, then `--config FILE` or `stored`, then `arguments`
+// (without the program's name). On faults nothing is changed and one Error{usage} lists them all.
 ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments,
-                            OptionOrigin of_file = OptionOrigin::file);
+                            const StoredOptions& stored = {});
 
 // Error{usage} that lists those of `names` that are declared and given: "--a has no effect
 // <where>; leave it out".

@@ -137,20 +137,14 @@ void take_rest(const OptionTable& table, RawArguments& raw) {
     raw.faults.push_back(fmt::format("'{}': unexpected argument; see --help", *next));
 }
 
-void read_config(const OptionTable& table, const std::filesystem::path& path,
-                 std::map<std::string, Written>& written, std::vector<std::string>& faults) {
-  std::string text;
-  try {
-    text = read_text(path, uint64_t{1} << 24);
-  } catch (const Error& error) {
-    faults.push_back(fmt::format("--config: {}", error.what()));
-    return;
-  }
-  const TomlText toml = read_toml(text);
+void take_stored(const OptionTable& table, const StoredOptions& stored,
+                 OptionOrigin origin, std::map<std::string, Written>& written,
+                 std::vector<std::string>& faults) {
+  const TomlText toml = read_toml(stored.text);
   for (const TomlFault& fault : toml.faults)
-    faults.push_back(fmt::format("{}:{}: {}", path.string(), fault.line, fault.text));
+    faults.push_back(fmt::format("{}:{}: {}", stored.place, fault.line, fault.text));
   for (const TomlEntry& entry : toml.entries) {
-    const std::string place = fmt::format("{}:{}: {}", path.string(), entry.line, entry.key);
+    const std::string place = fmt::format("{}:{}: {}", stored.place, entry.line, entry.key);
     const Option* option = table.find(entry.key);
     if (option == nullptr || option->is_positional) {
       faults.push_back(unknown(place, table.nearest(entry.key), "key"));
@@ -161,8 +155,18 @@ void read_config(const OptionTable& table, const std::filesystem::path& path,
       faults.push_back(fmt::format("{}: a list of {} values; this option takes one value", place,
                                    entry.values.size()));
     } else {
-      written[option->names[0]] = {place, entry.values, OptionOrigin::file};
+      written[option->names[0]] = {place, entry.values, origin};
     }
+  }
+}
+
+void read_config(const OptionTable& table, const std::filesystem::path& path,
+                 std::map<std::string, Written>& written, std::vector<std::string>& faults) {
+  try {
+    take_stored(table, {read_text(path, uint64_t{1} << 24), path.string()}, OptionOrigin::file,
+                written, faults);
+  } catch (const Error& error) {
+    faults.push_back(fmt::format("--config: {}", error.what()));
   }
 }
 
@@ -190,7 +194,7 @@ void fail_with(const std::vector<std::string>& faults) {
 }  // namespace
 
 ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& arguments,
-                            OptionOrigin of_file) {
+                            const StoredOptions& stored) {
   RawArguments raw = read_arguments(table, arguments);
   if (raw.values.contains("help")) return {.help = true, .config = {}};
   take_rest(table, raw);
@@ -200,7 +204,8 @@ ParsedOptions parse_options(OptionTable& table, const std::vector<std::string>& 
   if (const auto config = raw.values.find("config"); config != raw.values.end()) {
     parsed.config = config->second.back();
     read_config(table, parsed.config, written, raw.faults);
-    for (auto& [name, entry] : written) entry.origin = of_file;
+  } else {
+    take_stored(table, stored, OptionOrigin::stored, written, raw.faults);
   }
   for (auto& [name, values] : raw.values) {
     const Option* option = table.find(name);

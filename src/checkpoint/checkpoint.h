@@ -1,7 +1,6 @@
 #pragma once
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -23,9 +22,9 @@ struct TensorGroup {
 // Small files that lie beside the tensors: name -> text, e.g. tokenizer.json.
 using ExtraFiles = std::map<std::string, std::string>;
 
-// Writes all boxes, then the manifest, under "<folder>.tmp", and renames that to `folder`,
-// replacing what is there. `state` is the text of a JSON object. The boxes of each tensor must tile
-// it.
+// Writes all boxes, then the manifest, under a temporary name, and renames that to `folder`. An
+// earlier checkpoint is replaced; Error{usage} when something else is there. `state` is the text of
+// a JSON object. The boxes of each tensor must tile it.
 void save_checkpoint(const std::filesystem::path& folder, const std::string& state,
                      std::span<const TensorGroup> groups, Ops& ops, const ExtraFiles& extra = {});
 // The same by all ranks of a group together: each writes its own boxes to a file of its own (none
@@ -48,11 +47,5 @@ Manifest write_rank_file(const std::filesystem::path& folder, int rank,
                          std::span<const TensorGroup> groups, Ops& ops);
 // One manifest of all ranks' files; Error{data} when the boxes do not tile the tensors.
 Manifest join_manifests(std::span<const Manifest> ranks, const std::string& state);
-
-// "<run_folder>/step-00000042".
-std::filesystem::path checkpoint_folder(const std::filesystem::path& run_folder, int64_t step);
-// The step-* folder of the highest step whose manifest is valid and whose files have their sizes.
-std::optional<std::filesystem::path> newest_complete_checkpoint(
-    const std::filesystem::path& run_folder);
 
 }  // namespace rankine

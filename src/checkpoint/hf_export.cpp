@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -9,6 +8,7 @@
 #include "checkpoint/hf_names.h"
 #include "checkpoint/json.h"
 #include "checkpoint/pending_folder.h"
+#include "checkpoint/run_checkpoints.h"
 #include "checkpoint/safetensors.h"
 
 namespace rankine {
@@ -16,12 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* producer = "rankine";  // marks our own exports, which may be replaced
-
-constexpr std::array<std::string_view, 12> exported_names{
-    "config.json",         "generation_config.json",  "model.safetensors.index.json",
-    "tokenizer.json",      "tokenizer_config.json",   "tokenizer.model",
-    "added_tokens.json",   "special_tokens_map.json", "vocab.json",
-    "merges.txt",          "chat_template.jinja",     "chat_template.json"};
 
 struct Shard {
   std::string name;
@@ -142,25 +136,20 @@ bool is_own_weights(const fs::path& file) {
   }
 }
 
+// An earlier export, or an empty folder.
 void require_replaceable(const fs::path& folder, const HfExport& options) {
-  if (!fs::exists(fs::symlink_status(folder))) return;
-  require(fs::is_directory(folder), ErrorKind::usage, "'{}' exists and is not a folder",
-          folder.string());
-  if (fs::is_empty(folder)) return;
-  std::vector<std::string> expected(exported_names.begin(), exported_names.end());
-  for (const auto& [name, text] : options.extra_files) expected.push_back(name);
-  bool has_own_weights = false;
+  bool has_own_weights = false, empty = true;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool own = entry.path().extension() == ".safetensors" && is_own_weights(entry.path());
     has_own_weights |= own;
+    empty = false;
     require(
-        own || std::find(expected.begin(), expected.end(), name) != expected.end(),
-        ErrorKind::usage,
+        own || is_carried_name(name) || options.extra_files.contains(name), ErrorKind::usage,
         "'{}' is not empty and holds '{}', which no earlier export wrote; choose another folder",
         folder.string(), name);
   }
-  require(has_own_weights, ErrorKind::usage,
+  require(empty || has_own_weights, ErrorKind::usage,
           "'{}' is not empty and is no earlier export; choose another folder", folder.string());
 }
 
@@ -172,7 +161,6 @@ void export_hf(const fs::path& folder, const ModelConfig& config,
       options.dtype == DType::f32 || options.dtype == DType::bf16 || options.dtype == DType::f16;
   require(known, ErrorKind::usage, "weights are exported as f32, bf16 or f16, not {}",
           dtype_name(options.dtype));
-  require_replaceable(folder, options);
   const std::string config_text = hf_config_text(config, options.dtype);
   // The model's own generation_config.json says more than what can be told from the config.
   const bool has_own = options.extra_files.contains("generation_config.json");
@@ -181,7 +169,8 @@ void export_hf(const fs::path& folder, const ModelConfig& config,
   const std::vector<Shard> shards = cut_shards(tensors, options);
   const WeightsByName named = by_name(weights);
 
-  PendingFolder pending(folder);
+  PendingFolder pending(folder,
+                        [&](const fs::path& there) { require_replaceable(there, options); });
   for (const Shard& shard : shards) write_shard(pending.path(), shard, named, options.dtype, ops);
   if (shards.size() > 1)
     write_text_atomically(pending.path() / "model.safetensors.index.json", index_text(shards));

@@ -1,6 +1,7 @@
 #include "checkpoint/hf_source.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "checkpoint/json.h"
 
 namespace rankine {
@@ -11,9 +12,9 @@ constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
 
 [[noreturn]] void fail_without_weights(const fs::path& folder) {
-  require(fs::is_directory(folder), ErrorKind::data, "'{}' is not a folder", folder.string());
+  require(is_folder(folder), ErrorKind::data, "'{}' is not a folder", folder.string());
   for (const char* older : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    require(!fs::exists(folder / older), ErrorKind::data,
+    require(!is_there(folder / older), ErrorKind::data,
             "'{}' has only {}; convert the weights to safetensors first", folder.string(), older);
   fail(ErrorKind::data, "'{}' has neither {} nor {}", folder.string(), single_name, index_name);
 }
@@ -40,7 +41,7 @@ std::map<std::string, std::string> parse_hf_index(std::string_view text, std::st
 
 HfSource::HfSource(const fs::path& folder) {
   const fs::path single = folder / single_name, index = folder / index_name;
-  const bool has_single = fs::exists(single), has_index = fs::exists(index);
+  const bool has_single = is_there(single), has_index = is_there(index);
   if (!has_single && !has_index) fail_without_weights(folder);
   if (!has_single) {
     open_shards(folder, index);
@@ -61,7 +62,7 @@ void HfSource::open_shards(const fs::path& folder, const fs::path& index) {
   for (const auto& [tensor, name] : map) {
     auto file = files_.find(name);
     if (file == files_.end()) {
-      require(fs::exists(folder / name), ErrorKind::data, "{} lists the file '{}', which is absent",
+      require(is_there(folder / name), ErrorKind::data, "{} lists the file '{}', which is absent",
               what, name);
       file = files_.emplace(name, folder / name).first;
     }

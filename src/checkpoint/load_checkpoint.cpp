@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <vector>
 
@@ -52,6 +51,7 @@ WantedByName match_wanted(const Manifest& manifest, std::span<const TensorGroup>
 // The file as the manifest describes it, byte for byte.
 SafetensorsFile open_verified(const fs::path& folder, const ManifestFile& listed) {
   const fs::path path = folder / listed.name;
+  require(is_there(path), ErrorKind::data, "'{}' is missing; the manifest lists it", path.string());
   const uint64_t bytes = File::open_read(path).size();
   require(bytes == listed.bytes, ErrorKind::data, "'{}' has {} bytes, the manifest says {}",
           path.string(), bytes, listed.bytes);
@@ -132,28 +132,6 @@ bool is_needed(const ManifestFile& file, const WantedByName& wanted) {
   return false;
 }
 
-bool is_complete(const fs::path& folder) {
-  try {
-    for (const ManifestFile& file : read_manifest(folder).files) {
-      std::error_code code;
-      if (fs::file_size(folder / file.name, code) != file.bytes || code) return false;
-    }
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// The number in "step-00000042"; -1 for every other name.
-int64_t step_of(const std::string& name) {
-  constexpr std::string_view prefix = "step-";
-  if (!name.starts_with(prefix) || name.size() < prefix.size() + 8) return -1;
-  int64_t step = -1;
-  const char* end = name.data() + name.size();
-  const auto result = std::from_chars(name.data() + prefix.size(), end, step);
-  return result.ec == std::errc() && result.ptr == end ? step : -1;
-}
-
 }  // namespace
 
 std::string load_checkpoint(const fs::path& folder, std::span<const TensorGroup> groups, Ops& ops) {
@@ -177,22 +155,6 @@ std::string load_checkpoint(const fs::path& folder, std::span<const TensorGroup>
 std::string load_weights(const fs::path& folder, std::span<const NamedTensor> weights, Ops& ops) {
   const TensorGroup group{"weights", weights};
   return load_checkpoint(folder, std::span(&group, 1), ops);
-}
-
-fs::path checkpoint_folder(const fs::path& run_folder, int64_t step) {
-  return run_folder / fmt::format("step-{:08}", step);
-}
-
-std::optional<fs::path> newest_complete_checkpoint(const fs::path& run_folder) {
-  std::map<int64_t, fs::path, std::greater<>> found;
-  std::error_code code;
-  for (fs::directory_iterator it(run_folder, code), end; !code && it != end; it.increment(code)) {
-    const int64_t step = step_of(it->path().filename().string());
-    if (step >= 0 && it->is_directory()) found.emplace(step, it->path());
-  }
-  for (const auto& [step, folder] : found)
-    if (is_complete(folder)) return folder;
-  return std::nullopt;
 }
 
 }  // namespace rankine

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/checksum.h"
 #include "checkpoint/json.h"
 
 namespace rankine {
@@ -13,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* format_name = "rankine-checkpoint";
-constexpr int64_t format_version = 1;
+constexpr int64_t format_version = 2, unsealed_version = 1;
 constexpr std::string_view checksum_prefix = "xxh3-64:";
 
 json dims_json(const Shape& shape) {
@@ -85,6 +86,19 @@ std::string lines(const std::vector<json>& items, const char* indent) {
   return out;
 }
 
+// What stands behind the text it covers.
+std::string seal_of(std::string_view body) {
+  Checksum checksum;
+  checksum.update(body.data(), body.size());
+  return fmt::format(",\n\"checksum\":\"{}{:016x}\"\n}}\n", checksum_prefix, checksum.value());
+}
+
+bool has_right_seal(std::string_view text) {
+  const size_t bytes = seal_of("").size();
+  return text.size() > bytes &&
+         text.substr(text.size() - bytes) == seal_of(text.substr(0, text.size() - bytes));
+}
+
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
@@ -103,10 +117,10 @@ std::string manifest_text(const Manifest& manifest) {
                     files.empty() ? "" : ",", json_quoted(file.name), file.bytes, checksum_prefix,
                     file.checksum, lines(pieces, "    "));
   }
-  return fmt::format(
-      "{{\n\"format\":\"{}\",\n\"version\":{},\n\"state\":{},\n\"tensors\":[{}],\n\"files\":[{}]\n}"
-      "}\n",
+  const std::string body = fmt::format(
+      "{{\n\"format\":\"{}\",\n\"version\":{},\n\"state\":{},\n\"tensors\":[{}],\n\"files\":[{}]",
       format_name, format_version, manifest.state, lines(tensors, "  "), files);
+  return body + seal_of(body);
 }
 
 Manifest parse_manifest_part(std::string_view text, std::string_view what) {
@@ -114,10 +128,14 @@ Manifest parse_manifest_part(std::string_view text, std::string_view what) {
   const JsonObject object(root, what);
   require(object.text_or("format", "") == format_name, ErrorKind::data,
           "{} is not the manifest of a checkpoint: 'format' must be '{}'", what, format_name);
-  const int64_t version = object.integer("version", 1, INT64_MAX);
-  require(version == format_version, ErrorKind::data,
-          "{} has format version {}, this program reads version {}", what, version, format_version);
+  const int64_t version = object.integer("version", unsealed_version, INT64_MAX);
+  require(version <= format_version, ErrorKind::data,
+          "{} has format version {}, this program reads versions up to {}", what, version,
+          format_version);
   Manifest manifest;
+  manifest.sealed = version != unsealed_version || object.find("checksum") != nullptr;
+  require(!manifest.sealed || has_right_seal(text), ErrorKind::data,
+          "{} is damaged: its checksum is not that of its text", what);
   for (const json& tensor : object.array("tensors"))
     manifest.tensors.push_back(parse_tensor(tensor, what));
   for (const json& file : object.array("files")) manifest.files.push_back(parse_file(file, what));
@@ -136,10 +154,37 @@ Manifest parse_manifest(std::string_view text, std::string_view what) {
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / manifest_name;
-  require(std::filesystem::is_regular_file(path), ErrorKind::data,
-          "'{}' is not a checkpoint: it has no {}", folder.string(), manifest_name);
+  require(is_there(path), ErrorKind::data, "'{}' is not a checkpoint: it has no {}",
+          folder.string(), manifest_name);
   constexpr uint64_t most = uint64_t{1} << 28;
   return parse_manifest(read_text(path, most), fmt::format("'{}'", path.string()));
+}
+
+std::map<std::string, std::string> read_small_files(const std::filesystem::path& folder,
+                                                    const Manifest& manifest) {
+  std::map<std::string, std::string> out;
+  for (const ManifestFile& file : manifest.files) {
+    if (!file.pieces.empty()) continue;
+    const std::filesystem::path path = folder / file.name;
+    require(is_there(path), ErrorKind::data, "'{}' is missing; the manifest lists it",
+            path.string());
+    std::string text = read_text(path);
+    Checksum checksum;
+    checksum.update(text.data(), text.size());
+    require(text.size() == file.bytes && checksum.value() == file.checksum, ErrorKind::data,
+            "'{}' is damaged: it has {} bytes and the checksum {:016x}, the manifest says {} and "
+            "{:016x}",
+            path.string(), text.size(), checksum.value(), file.bytes, file.checksum);
+    out.emplace(file.name, std::move(text));
+  }
+  return out;
+}
+
+std::string unsealed_warning(const std::filesystem::path& folder) {
+  return fmt::format(
+      "checkpoint '{}' is of version {}, whose {} and small files have no checksum: damage to them "
+      "is not noticed",
+      folder.string(), unsealed_version, manifest_name);
 }
 
 std::string piece_name(const ManifestPiece& piece, const Shape& shape) {

@@ -8,6 +8,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/json.h"
 #include "checkpoint/pending_folder.h"
+#include "checkpoint/run_checkpoints.h"
 #include "checkpoint/safetensors.h"
 #include "comm/world.h"
 
@@ -43,10 +44,22 @@ Listing list_pieces(std::span<const TensorGroup> groups, const std::string& file
   return out;
 }
 
-void write_texts(const std::filesystem::path& folder, const Manifest& manifest,
-                 const ExtraFiles& extra) {
-  for (const auto& [name, text] : extra) write_text_atomically(folder / name, text);
+void write_texts(const std::filesystem::path& folder, Manifest manifest, const ExtraFiles& extra) {
+  for (const auto& [name, text] : extra) {
+    write_text_atomically(folder / name, text);
+    Checksum checksum;
+    checksum.update(text.data(), text.size());
+    manifest.files.push_back({name, text.size(), checksum.value(), {}});
+  }
   write_text_atomically(folder / manifest_name, manifest_text(manifest));
+}
+
+void require_own_checkpoint(const std::filesystem::path& folder) {
+  const std::string foreign = foreign_entry(folder);
+  require(foreign.empty(), ErrorKind::usage,
+          "'{}' is there and holds '{}', which is of no checkpoint; choose another folder, or move "
+          "it away",
+          folder.string(), foreign);
 }
 
 }  // namespace
@@ -96,7 +109,7 @@ Manifest join_manifests(std::span<const Manifest> ranks, const std::string& stat
 
 void save_checkpoint(const std::filesystem::path& folder, const std::string& state,
                      std::span<const TensorGroup> groups, Ops& ops, const ExtraFiles& extra) {
-  PendingFolder pending(folder);
+  PendingFolder pending(folder, require_own_checkpoint);
   const Manifest mine = write_rank_file(pending.path(), 0, groups, ops);
   write_texts(pending.path(), join_manifests(std::span(&mine, 1), state), extra);
   pending.commit();
@@ -106,7 +119,7 @@ void save_checkpoint_together(const std::filesystem::path& folder, const std::st
                               std::span<const TensorGroup> groups, Ops& ops, Communicator& ranks,
                               const ExtraFiles& extra) {
   std::optional<PendingFolder> pending;
-  if (ranks.rank() == 0) pending.emplace(folder);
+  if (ranks.rank() == 0) pending.emplace(folder, require_own_checkpoint);
   const std::filesystem::path place =
       broadcast_text(ranks, pending ? pending->path().string() : "", 0, "checkpoint");
   const bool holds = std::ranges::any_of(groups, [](const TensorGroup& group) {

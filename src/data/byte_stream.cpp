@@ -24,6 +24,7 @@ class FileStream final : public ByteStream {
     return some;
   }
   uint64_t position() const override { return at_; }
+  uint64_t bytes() const { return size_; }
 
  private:
   File file_;
@@ -137,11 +138,44 @@ class ZstdStream final : public ByteStream {
   bool within_ = false;  // a frame
 };
 
+// Refuses to go on when little has become very much.
+class BoundedStream final : public ByteStream {
+ public:
+  BoundedStream(std::unique_ptr<ByteStream> from, std::string name, uint64_t file_bytes,
+                double most_expansion)
+      : from_(std::move(from)),
+        name_(std::move(name)),
+        file_bytes_(file_bytes),
+        most_expansion_(most_expansion),
+        most_(std::max(always_allowed, static_cast<double>(file_bytes) * most_expansion)) {}
+  size_t read(char* into, size_t bytes) override {
+    const size_t got = from_->read(into, bytes);
+    given_ += static_cast<double>(got);
+    require(given_ <= most_, ErrorKind::data,
+            "'{}' has {} bytes and becomes more than {:.0f} when it is decompressed, beyond "
+            "--max-expansion {:g}; give a larger one if that is right",
+            name_, file_bytes_, most_, most_expansion_);
+    return got;
+  }
+  uint64_t position() const override { return from_->position(); }
+
+ private:
+  static constexpr double always_allowed = 64 << 20;
+  std::unique_ptr<ByteStream> from_;
+  std::string name_;
+  uint64_t file_bytes_;
+  double most_expansion_, most_, given_ = 0;
+};
+
 }  // namespace
 
-std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path,
-                                        Compression compression) {
-  return decompressed(std::make_unique<FileStream>(path), compression, path.string());
+std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path, Compression compression,
+                                        double most_expansion) {
+  auto file = std::make_unique<FileStream>(path);
+  const uint64_t bytes = file->bytes();
+  auto stream = decompressed(std::move(file), compression, path.string());
+  if (compression == Compression::none) return stream;
+  return std::make_unique<BoundedStream>(std::move(stream), path.string(), bytes, most_expansion);
 }
 
 std::unique_ptr<ByteStream> decompressed(std::unique_ptr<ByteStream> compressed,

@@ -20,7 +20,12 @@ class ByteStream {
   virtual uint64_t position() const = 0;
 };
 
-std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path, Compression compression);
+// What a compressed file may become: its size times this, or the first 64 MiB when that is less.
+constexpr double usual_expansion = 200;
+
+// Error{data} once a compressed file has become more than `most_expansion` allows.
+std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path, Compression compression,
+                                        double most_expansion = usual_expansion);
 // What `compressed` holds; gzip of several members and Zstandard of several frames are one text.
 std::unique_ptr<ByteStream> decompressed(std::unique_ptr<ByteStream> compressed,
                                          Compression compression, std::string name);

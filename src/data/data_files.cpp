@@ -28,13 +28,18 @@ bool is_hidden(const fs::path& path) {
 }
 
 bool is_index_of_bin(const fs::path& path) {
-  return path.extension() == ".idx" && fs::exists(fs::path(path).replace_extension(".bin"));
+  return path.extension() == ".idx" && is_there(fs::path(path).replace_extension(".bin"));
 }
 
-// A dangling link counts as data: opening it names the fault.
+// What is no file (a FIFO, a link that leads nowhere) counts as data: opening it names the fault.
 bool is_data(const fs::directory_entry& entry) {
   std::error_code ignored;
-  return !entry.exists(ignored) || entry.is_regular_file(ignored);
+  if (!entry.is_directory(ignored)) return true;
+  require(!entry.is_symlink(ignored), ErrorKind::data,
+          "'{}' is a link to a folder, and links are not followed within a folder of data; name it "
+          "in --data",
+          entry.path().string());
+  return false;
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -146,22 +151,19 @@ bool looks_like_json_lines(const fs::path& path, const fs::path& inner,
 std::vector<fs::path> expand_paths(const std::vector<fs::path>& paths) {
   std::vector<fs::path> out;
   const auto append = [&](const fs::path& path) {
-    if (fs::is_directory(path)) {
+    if (is_folder(path)) {
       const auto files = files_in(path);
       out.insert(out.end(), files.begin(), files.end());
     } else {
-      require(fs::is_regular_file(path), ErrorKind::data, "'{}' is neither a file nor a folder",
-              path.string());
+      File::open_read(path);  // names what it is, if that is no file
       out.push_back(path);
     }
   };
   for (const fs::path& path : paths) {
-    std::error_code code;
-    if (fs::exists(path, code)) {
+    if (is_there(path)) {
       append(path);
       continue;
     }
-    require(!code, ErrorKind::environment, "cannot reach '{}': {}", path.string(), code.message());
     require(path.native().find_first_of("*?[") != std::string::npos, ErrorKind::data,
             "data file '{}' does not exist", path.string());
     const std::vector<fs::path> matches = matches_of(path);
@@ -182,7 +184,7 @@ DataFile detect_format(const fs::path& path, DataFormat wanted) {
     if (looks_like_token_file(raw)) return {path, tokens};
     if (looks_like_megatron_index(raw)) return {path, megatron};
     if (looks_like_llmc(raw)) return {path, llmc};
-    if (path.extension() == ".bin" && fs::exists(megatron_index(path))) return {path, megatron};
+    if (path.extension() == ".bin" && is_there(megatron_index(path))) return {path, megatron};
     require(
         path.extension() != ".bin", ErrorKind::data,
         "'{}': raw tokens do not say how wide they are; give --data-format raw-u16 (nanoGPT) or "
@@ -200,10 +202,15 @@ DataFile detect_format(const fs::path& path, DataFormat wanted) {
   return {path, looks_like_json_lines(path, inner, beginning) ? jsonl : text, compression};
 }
 
-std::vector<DataFile> list_files(const std::vector<fs::path>& paths, DataFormat wanted) {
+std::vector<DataFile> list_files(const TextOptions& options) {
+  return list_files(options.data, options);
+}
+
+std::vector<DataFile> list_files(const std::vector<fs::path>& paths, const TextOptions& options) {
   std::vector<DataFile> out;
   for (const fs::path& path : expand_paths(paths)) {
-    out.push_back(detect_format(path, wanted));
+    out.push_back(detect_format(path, options.format));
+    out.back().max_expansion = options.max_expansion;
     if (out.back().holds_text() != out.front().holds_text())
       fail(ErrorKind::data, "'{}' and '{}': text and token files cannot be mixed in one corpus",
            out.front().path.string(), path.string());

@@ -13,6 +13,7 @@ struct DataFile {
   std::filesystem::path path;
   DataFormat format = DataFormat::text;  // never automatic
   Compression compression = Compression::none;
+  double max_expansion = usual_expansion;
 
   bool is_lines() const {
     return format == DataFormat::jsonl || format == DataFormat::instructions;
@@ -27,9 +28,10 @@ std::vector<std::filesystem::path> expand_paths(const std::vector<std::filesyste
 // What the file is, by `wanted` or by its contents. Error{data} for kinds that are not supported
 // (Parquet, archives, UTF-16, ...) and for raw tokens, which have no mark.
 DataFile detect_format(const std::filesystem::path& path, DataFormat wanted);
-// Both for all paths. Error{data} when some hold text and others tokens.
+// Both for all paths, as the options have it. Error{data} when some hold text and others tokens.
 std::vector<DataFile> list_files(const std::vector<std::filesystem::path>& paths,
-                                 DataFormat wanted);
+                                 const TextOptions& options);
+std::vector<DataFile> list_files(const TextOptions& options);  // of its --data
 
 // The .bin and .idx of a Megatron data set named by either of them.
 std::filesystem::path megatron_bin(const std::filesystem::path& path);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace rankine {
 namespace {
@@ -39,7 +40,7 @@ size_t character_cut(std::string_view text, size_t most) {
 
 TextReader::TextReader(std::vector<DataFile> files, PieceSizes sizes)
     : files_(std::move(files)), sizes_(sizes) {
-  for (const DataFile& file : files_) total_ += std::filesystem::file_size(file.path);
+  for (const DataFile& file : files_) total_ += File::open_read(file.path).size();
 }
 
 // Whether at least so many bytes are pending afterwards.
@@ -58,9 +59,9 @@ bool TextReader::fill(uint64_t bytes) {
 }
 
 void TextReader::open_file() {
-  if (stream_ != nullptr) bytes_before_ += std::filesystem::file_size(files_[next_file_ - 1].path);
+  if (stream_ != nullptr) bytes_before_ += File::open_read(files_[next_file_ - 1].path).size();
   const DataFile& file = files_[next_file_++];
-  stream_ = open_stream(file.path, file.compression);
+  stream_ = open_stream(file.path, file.compression, file.max_expansion);
   stream_ended_ = false;
   file_begins_ = true;
   fill(byte_order_mark.size());

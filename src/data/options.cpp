@@ -26,6 +26,10 @@ void declare_options(OptionTable& table, TextOptions& options) {
       "largest share of a file's JSON lines that may be left out because they are no JSON or "
       "lack the field",
       {.least = 0, .most = 1});
+  table.real({"max-expansion"}, &options.max_expansion,
+             "a compressed file may become at most this many times as large; the first 64 MiB are "
+             "always allowed",
+             {.least = 1});
 }
 
 void declare_instruction_options(OptionTable& table, TextOptions& options) {

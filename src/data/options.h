@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "data/byte_stream.h"
 #include "data/instructions.h"
 
 // What a user says about training data.
@@ -25,12 +26,13 @@ enum class DataFormat : uint8_t {
 
 // How text files become documents.
 struct TextOptions {
-  std::vector<std::filesystem::path> data;  // files, folders (recursive) and globs
+  std::vector<std::filesystem::path> data = {};  // files, folders (recursive) and globs
   DataFormat format = DataFormat::automatic;
-  std::string text_field = "text";  // of JSON lines
-  double bad_lines = 0.01;          // of a file's JSON lines: more are an error
-  ConversationFields conversation;
-  ChatTemplateChoice chat;  // its name "": the tokenizer's own, if it has one; "none"
+  std::string text_field = "text";         // of JSON lines
+  double bad_lines = 0.01;                 // of a file's JSON lines: more are an error
+  double max_expansion = usual_expansion;  // of compressed files
+  ConversationFields conversation = {};
+  ChatTemplateChoice chat = {};  // its name "": the tokenizer's own, if it has one; "none"
 };
 
 struct DataOptions {
@@ -43,7 +45,7 @@ struct DataOptions {
   double validation_fraction = 0.01;  // of the windows, the last ones; 0: none
 };
 
-// --data, --data-format, --text-field, --bad-lines.
+// --data, --data-format, --text-field, --bad-lines, --max-expansion.
 void declare_options(OptionTable& table, TextOptions& options);
 // The fields of conversations, --chat-template and --chat-template-kwargs.
 void declare_instruction_options(OptionTable& table, TextOptions& options);

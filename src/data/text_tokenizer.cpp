@@ -36,23 +36,21 @@ TextTokenizer TextTokenizer::bytes() {
 
 TextTokenizer TextTokenizer::open(const fs::path& name) {
   if (name == "bytes") return bytes();
-  std::error_code code;
-  require(fs::exists(name, code), ErrorKind::data,
+  require(is_there(name), ErrorKind::data,
           "tokenizer '{}' does not exist; give bytes, a tokenizer.json, or a folder with one",
           name.string());
-  const fs::path folder = fs::is_directory(name, code) ? name : name.parent_path();
+  const fs::path folder = is_folder(name) ? name : name.parent_path();
   std::map<std::string, std::string> files;
   for (const char* file :
        {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
         "chat_template.json"})
-    if (fs::exists(folder / file, code)) files.emplace(file, read_text(folder / file));
+    if (is_there(folder / file)) files.emplace(file, read_text(folder / file));
   return {BpeTokenizer::open(name), std::move(files), folder.empty() ? "." : folder.string()};
 }
 
 bool TextTokenizer::lies_in(const fs::path& folder) {
-  std::error_code code;
-  return fs::exists(folder / "tokenizer.json", code) ||
-         (fs::exists(folder / "vocab.json", code) && fs::exists(folder / "merges.txt", code));
+  return is_there(folder / "tokenizer.json") ||
+         (is_there(folder / "vocab.json") && is_there(folder / "merges.txt"));
 }
 
 TextTokenizer TextTokenizer::parse(std::string json, std::string config, const std::string& file) {

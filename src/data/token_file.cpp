@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::string_view magic = "RKTOKENS";
 constexpr uint64_t header_bytes = 128;
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2, version_without_blocks = 1;
 constexpr uint32_t samples_flag = 1;
 
 // As it lies in the file, little-endian; unused bytes up to header_bytes are 0.
@@ -23,7 +24,7 @@ struct Header {
   uint64_t json_bytes, config_bytes, notes_bytes;
   uint32_t flags;
   int32_t end_token;
-  uint64_t tail_hash;  // XXH3 of what follows the tokens
+  uint64_t tail_hash;  // XXH3 of what follows the tokens, the blocks' checksums last
   uint64_t hash;       // XXH3 of the header up to here
 };
 static_assert(sizeof(Header) == 96 && sizeof(Header) <= header_bytes);
@@ -38,9 +39,15 @@ void check(bool ok, std::string_view name, fmt::format_string<Args...> format, A
     fail(ErrorKind::data, "'{}': {}", name, fmt::format(format, std::forward<Args>(args)...));
 }
 
+uint64_t checksum_bytes(const Header& h) {
+  if (h.version == version_without_blocks) return 0;
+  return (h.tokens * h.width + token_block_bytes - 1) / token_block_bytes * sizeof(uint64_t);
+}
+
 void check_header(const Header& h, uint64_t file_bytes, std::string_view name) {
-  check(h.version == version, name, "version {} of Rankine's token files; this program reads {}",
-        h.version, version);
+  check(h.version == version || h.version == version_without_blocks, name,
+        "version {} of Rankine's token files; this program reads {} and {}", h.version,
+        version_without_blocks, version);
   check(hash_of(h) == h.hash, name, "the header's checksum is wrong; the file is damaged");
   check(h.width == 2 || h.width == 4, name, "tokens of {} bytes; 2 and 4 are supported", h.width);
   check((h.flags & ~samples_flag) == 0 && (h.flags == 0 || h.width == 4), name,
@@ -51,11 +58,14 @@ void check_header(const Header& h, uint64_t file_bytes, std::string_view name) {
   const uint64_t rest = file_bytes - header_bytes;
   const bool plausible = h.tokens <= rest / h.width && h.json_bytes <= rest &&
                          h.config_bytes <= rest && h.notes_bytes <= rest;
-  check(plausible && h.tokens * h.width + h.json_bytes + h.config_bytes + h.notes_bytes == rest,
+  check(plausible && h.tokens * h.width + h.json_bytes + h.config_bytes + h.notes_bytes +
+                             checksum_bytes(h) ==
+                         rest,
         name,
-        "the header promises {} tokens of {} bytes and {} + {} + {} bytes of text, but {} bytes "
-        "follow; the file is cut short or damaged",
-        h.tokens, h.width, h.json_bytes, h.config_bytes, h.notes_bytes, rest);
+        "the header promises {} tokens of {} bytes, {} + {} + {} bytes of text and {} of "
+        "checksums, but {} bytes follow; the file is cut short or damaged",
+        h.tokens, h.width, h.json_bytes, h.config_bytes, h.notes_bytes,
+        plausible ? checksum_bytes(h) : 0, rest);
 }
 
 }  // namespace
@@ -72,6 +82,9 @@ TokenFile read_token_file(FileBytes file, std::string_view name) {
   check(looks_like_token_file(file), name, "no token file of Rankine (it begins with RKTOKENS)");
   check(file.size() >= header_bytes, name, "{} bytes are less than the header of {}", file.size(),
         header_bytes);
+  const FileBytes unused = file.subspan(sizeof(Header), header_bytes - sizeof(Header));
+  check(std::ranges::all_of(unused, [](uint8_t byte) { return byte == 0; }), name,
+        "unused bytes of the header are not 0; the file is damaged");
   Header h{};
   std::memcpy(&h, file.data(), sizeof(h));
   check_header(h, file.size(), name);
@@ -91,24 +104,63 @@ TokenFile read_token_file(FileBytes file, std::string_view name) {
                .tokenizer_json = {text, h.json_bytes},
                .tokenizer_config = {text + h.json_bytes, h.config_bytes},
                .notes = {text + h.json_bytes + h.config_bytes, h.notes_bytes}};
+  out.block_checksums.resize(checksum_bytes(h) / sizeof(uint64_t));
+  if (!out.block_checksums.empty())
+    std::memcpy(out.block_checksums.data(), tail.data() + tail.size() - checksum_bytes(h),
+                checksum_bytes(h));
   out.runs.width = out.facts.width;
   if (h.tokens > 0) out.runs.runs.push_back({header_bytes, h.tokens});
   return out;
 }
 
-TokenFileWriter::TokenFileWriter(std::filesystem::path path)
-    : file_(std::move(path), PendingFile::Writers::several), at_(header_bytes) {}
+uint64_t token_block_checksum(FileBytes block) {
+  return XXH3_64bits(block.data(), block.size());
+}
+
+// Checksums of a stream of bytes, block by block.
+class TokenFileWriter::Blocks {
+ public:
+  Blocks() { block_.reserve(token_block_bytes); }
+  void add(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const size_t some = std::min(bytes.size(), token_block_bytes - block_.size());
+      block_.append(bytes.substr(0, some));
+      bytes.remove_prefix(some);
+      if (block_.size() == token_block_bytes) end_block();
+    }
+  }
+  // All of them as they are stored.
+  std::string finish() {
+    if (!block_.empty()) end_block();
+    return std::move(checksums_);
+  }
+
+ private:
+  void end_block() {
+    const uint64_t checksum = XXH3_64bits(block_.data(), block_.size());
+    checksums_.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+    block_.clear();
+  }
+  std::string block_, checksums_;
+};
+
+TokenFileWriter::TokenFileWriter(std::filesystem::path path, PendingFile::Existing existing)
+    : file_(std::move(path), existing), at_(header_bytes), blocks_(std::make_unique<Blocks>()) {}
+
+TokenFileWriter::~TokenFileWriter() = default;
 
 void TokenFileWriter::append(std::string_view bytes) {
   file_.write(bytes.data(), bytes.size(), at_);
   at_ += bytes.size();
+  blocks_->add(bytes);
 }
 
 void TokenFileWriter::finish(const TokenFileFacts& facts) {
   const auto width = static_cast<uint64_t>(facts.width);
   expect(at_ == header_bytes + facts.tokens * width, "all tokens were appended");
-  const std::string tail = facts.tokenizer_json + facts.tokenizer_config + facts.notes;
-  append(tail);
+  const std::string tail =
+      facts.tokenizer_json + facts.tokenizer_config + facts.notes + blocks_->finish();
+  file_.write(tail.data(), tail.size(), at_);
   char bytes[header_bytes] = {};
   Header h{};
   std::memcpy(h.magic, magic.data(), magic.size());

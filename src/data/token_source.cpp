@@ -134,6 +134,15 @@ TokenRuns TokenData::read_own(FileBytes bytes, const std::string& name) {
     warnings_.push_back(facts.notes.substr(begin, end - begin));
     begin = end + 1;
   }
+  const size_t blocks = file.block_checksums.size();
+  if (blocks == 0 && facts.tokens > 0)
+    warnings_.push_back(
+        fmt::format("'{}': version 1 of token files has no checksums of its tokens, so damage to "
+                    "them is not noticed; tokenize the text again",
+                    name));
+  if (blocks > 0)
+    blocks_.push_back(
+        {std::move(file.block_checksums), std::make_unique<std::atomic<uint8_t>[]>(blocks)});
   if (!facts_) facts_ = std::move(file.facts);
   return std::move(file.runs);
 }
@@ -168,34 +177,81 @@ void TokenData::add_tokens(const DataFile& file, Oddities& oddities) {
           "'{}' and '{}': one of the two does not say which tokenizer made it; train on files of "
           "one kind",
           files_.empty() ? "" : files_.front().string(), file.path.string());
+  const size_t known = blocks_.size();
   const TokenRuns runs = read_runs(file, bytes, oddities);
   if (runs.runs.empty()) oddities.empty.push_back(file.path);
   uint64_t place = 0;
   for (const TokenRun& run : runs.runs) {
     add_segment(bytes.data() + run.offset, run.count, runs.width, place);
+    if (blocks_.size() > known) segments_.back().blocks = static_cast<int32_t>(known);
     place += run.count;
   }
 }
 
 void TokenData::add_segment(const uint8_t* data, uint64_t count, TokenWidth width, uint64_t place) {
   const auto file = static_cast<uint32_t>(files_.size() - 1);
-  segments_.push_back({count_, data, count, width, file, place});
+  segments_.push_back({count_, data, count, width, file, place, -1});
   count_ += count;
 }
 
-// Calls visit(segment, its first wanted token, how many) for the segments of a range in order.
+// Compares the blocks that the tokens lie in with their checksums, unless that was done.
+void TokenData::check_blocks(const Segment& segment, uint64_t skipped, uint64_t taken) const {
+  if (segment.blocks < 0) return;
+  const Blocks& blocks = blocks_[static_cast<size_t>(segment.blocks)];
+  const auto width = static_cast<uint64_t>(segment.width);
+  const uint64_t last = ((skipped + taken) * width - 1) / token_block_bytes;
+  for (uint64_t i = skipped * width / token_block_bytes; i <= last; ++i) {
+    if (blocks.seen[i].load(std::memory_order_relaxed) != 0) continue;
+    const uint64_t begin = i * token_block_bytes;
+    const uint64_t bytes = std::min(token_block_bytes, segment.bytes() - begin);
+    const uint64_t checksum = token_block_checksum({segment.data + begin, bytes});
+    require(
+        checksum == blocks.checksums[i], ErrorKind::data,
+        "'{}' is damaged: tokens {} to {} have the checksum {:016x}, not {:016x}; remove it and "
+        "make it again from the text",
+        files_[segment.file].string(), begin / width, (begin + bytes) / width - 1, checksum,
+        blocks.checksums[i]);
+    blocks.seen[i].store(1, std::memory_order_relaxed);
+  }
+}
+
+uint64_t TokenData::contents_hash() const {
+  std::vector<uint64_t> sums;
+  for (const Segment& segment : segments_) {
+    sums.push_back(segment.count);
+    sums.push_back(static_cast<uint64_t>(segment.width));
+    if (segment.blocks >= 0) {
+      const std::vector<uint64_t>& own = blocks_[static_cast<size_t>(segment.blocks)].checksums;
+      sums.insert(sums.end(), own.begin(), own.end());
+      continue;
+    }
+    for (uint64_t at = 0; at < segment.bytes(); at += token_block_bytes)
+      sums.push_back(token_block_checksum(
+          {segment.data + at, std::min(token_block_bytes, segment.bytes() - at)}));
+  }
+  return token_block_checksum(
+      {reinterpret_cast<const uint8_t*>(sums.data()), sums.size() * sizeof(uint64_t)});
+}
+
+// Calls visit(segment, its first wanted token, how many) for the segments of a range in order, of
+// long ones again and again, so that what was compared with its checksum is still in memory.
 template <class Visit>
 void TokenData::visit(uint64_t first, uint64_t count, Visit&& visit) const {
   expect(first <= count_ && count <= count_ - first, "a token range within the corpus");
   auto segment = std::upper_bound(segments_.begin(), segments_.end(), first,
                                   [](uint64_t at, const Segment& s) { return at < s.first; });
   if (segment != segments_.begin()) --segment;
-  for (; count > 0; ++segment) {
+  constexpr uint64_t most = 1 << 20;
+  while (count > 0) {
     const uint64_t skipped = first - segment->first;
-    const uint64_t taken = std::min(count, segment->count - skipped);
-    visit(*segment, skipped, taken);
+    const uint64_t taken = std::min({count, segment->count - skipped, most});
+    if (taken > 0) {
+      check_blocks(*segment, skipped, taken);
+      visit(*segment, skipped, taken);
+    }
     first += taken;
     count -= taken;
+    if (first == segment->first + segment->count) ++segment;
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +28,9 @@ bool readable_as_bytes(const std::vector<DataFile>& files);
 class TokenData {
  public:
   // Token files, or plain text as bytes. Error{data} when a file is damaged, when Rankine's token
-  // files come from different tokenizers, or when nothing is left.
+  // files come from different tokenizers, or when nothing is left. Tokens of Rankine's own files
+  // are compared with their checksums when first read, here and below: Error{data} with file and
+  // place.
   static TokenData open(const std::vector<DataFile>& files);
 
   uint64_t count() const { return count_; }  // tokens
@@ -38,6 +42,9 @@ class TokenData {
   const std::vector<std::filesystem::path>& files() const { return files_; }
   // What a user may want to look at: NUL bytes in text, empty files, ....
   const std::vector<std::string>& warnings() const { return warnings_; }
+
+  // Changes with any token: by the checksums of Rankine's own files, of others by reading them all.
+  uint64_t contents_hash() const;
 
   // Tokens [first, first + count) of the whole corpus; must lie within it.
   void copy(uint64_t first, uint64_t count, int32_t* out) const;
@@ -59,6 +66,12 @@ class TokenData {
     TokenWidth width;
     uint32_t file;
     uint64_t place;  // its first token's place in the file, in tokens
+    int32_t blocks;  // its checksums' index, -1 without any
+    uint64_t bytes() const { return count * static_cast<uint64_t>(width); }
+  };
+  struct Blocks {
+    std::vector<uint64_t> checksums;
+    std::unique_ptr<std::atomic<uint8_t>[]> seen;  // those that were right
   };
   struct Oddities;
   TokenData() = default;
@@ -67,6 +80,7 @@ class TokenData {
   void add_tokens(const DataFile& file, Oddities& oddities);
   TokenRuns read_runs(const DataFile& file, FileBytes& bytes, Oddities& oddities);
   TokenRuns read_own(FileBytes bytes, const std::string& name);
+  void check_blocks(const Segment& segment, uint64_t skipped, uint64_t taken) const;
   void add_segment(const uint8_t* data, uint64_t count, TokenWidth width, uint64_t place);
   uint32_t id_mask() const { return has_samples() ? sample_id_mask : UINT32_MAX; }
   void copy_masked(uint64_t first, uint64_t count, uint32_t mask, int32_t* out) const;
@@ -77,6 +91,7 @@ class TokenData {
   std::vector<std::vector<uint8_t>> small_files_;  // a system has room for some 65,000 maps only
   std::vector<std::filesystem::path> files_;
   std::vector<Segment> segments_;
+  std::vector<Blocks> blocks_;
   std::vector<std::string> warnings_;
   uint64_t count_ = 0;
   bool is_bytes_ = false;

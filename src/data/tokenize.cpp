@@ -201,7 +201,7 @@ std::string TokenizeJob::tokenizer_config() const {
 }
 
 std::string job_key(const TokenizeJob& job) {
-  constexpr int result_version = 2;  // grows when the same job comes to give other tokens
+  constexpr int result_version = 3;  // grows when the same job comes to give another file
   constexpr uint64_t parts = 16, part_bytes = 4096;
   std::string text =
       fmt::format("{} {:016x} {} {} {}\n", result_version, job.tokenizer.bpe().hash(),

@@ -1,9 +1,8 @@
 #include "runtime/metrics.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -16,20 +15,49 @@ nlohmann::ordered_json number(double x) {
   return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json(nullptr);
 }
 
-// The lines of `text` that are whole and of a step up to `last`.
-std::string lines_up_to(const std::string& text, int64_t last) {
-  std::string kept;
+std::optional<int64_t> step_of(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("step") || !json.contains("loss")) return std::nullopt;
+  return json["step"].is_number_integer() ? std::optional(json["step"].get<int64_t>())
+                                          : std::nullopt;
+}
+
+struct KeptLines {
+  std::string text;
+  std::set<int64_t> steps;
+  int64_t broken = 0;
+};
+
+// The lines of `text` that are whole and of a step up to `last`, one of each.
+KeptLines lines_up_to(const std::string& text, int64_t last) {
+  KeptLines kept;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
     const std::string line = text.substr(begin, end - begin);
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
-        json["step"].get<int64_t>() <= last)
-      kept += line + "\n";
+    const std::optional<int64_t> step = step_of(line);
+    if (!step) ++kept.broken;
+    if (step && *step <= last && kept.steps.insert(*step).second) kept.text += line + "\n";
     begin = end + 1;
   }
   return kept;
+}
+
+std::string gap_warning(const std::filesystem::path& path, const KeptLines& kept, int64_t last) {
+  int64_t missing = 0, first = 0;
+  for (int64_t step = last; step > 0; --step)
+    if (!kept.steps.contains(step)) {
+      ++missing;
+      first = step;
+    }
+  if (missing == 0 && kept.broken == 0) return "";
+  std::string out = fmt::format("'{}' ", path.string());
+  if (kept.broken > 0)
+    out += fmt::format("has {} lines that are no metrics, left out", kept.broken);
+  if (missing > 0)
+    out += fmt::format("{}lacks {} of the steps up to {}, the first is {}; they are not made again",
+                       kept.broken > 0 ? ", and " : "", missing, last, first);
+  return out;
 }
 
 }  // namespace
@@ -79,23 +107,29 @@ std::string metrics_line(const StepMetrics& m) {
   return json.dump();
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t after_step) : path_(path) {
-  if (path.empty()) return;
-  std::error_code code;
-  if (std::filesystem::is_regular_file(path, code) && after_step > 0)
-    write_text_atomically(path, lines_up_to(read_text(path), after_step));
-  errno = 0;
-  file_.open(path, after_step > 0 ? std::ios::app : std::ios::trunc);
-  require(file_.is_open(), ErrorKind::environment, "cannot open '{}': {}", path.string(),
-          std::strerror(errno));
+bool looks_like_metrics(const std::string& text) {
+  const size_t end = text.find('\n');
+  return text.empty() || (end == std::string::npos ? text.starts_with("{\"step\":")
+                                                   : step_of(text.substr(0, end)).has_value());
+}
+
+MetricsFile::MetricsFile(const std::filesystem::path& named, int64_t after_step) {
+  if (named.empty()) return;
+  // A link stays one; a device is written to as it is.
+  const std::filesystem::path path = std::filesystem::weakly_canonical(named);
+  const bool plain = !is_there(path) || std::filesystem::is_regular_file(path);
+  const std::string before = plain && is_there(path) ? read_text(path) : "";
+  require(looks_like_metrics(before), ErrorKind::usage,
+          "'{}' is there and holds no metrics; choose another --metrics, or move it away",
+          path.string());
+  const KeptLines kept = lines_up_to(before, after_step);
+  if (plain && after_step > 0) warning_ = gap_warning(path, kept, after_step);
+  if (kept.text != before) write_text_atomically(path, kept.text);
+  file_ = File::open_append(path);
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
-  if (path_.empty()) return;
-  errno = 0;
-  file_ << metrics_line(metrics) << '\n' << std::flush;
-  require(file_.good(), errno == ENOSPC ? ErrorKind::resource : ErrorKind::environment,
-          "cannot write metrics to '{}': {}", path_.string(), std::strerror(errno));
+  if (file_) file_->append(metrics_line(metrics) + "\n");
 }
 
 }  // namespace rankine

@@ -1,9 +1,9 @@
 #pragma once
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "base/file.h"
 #include "runtime/trainer.h"
 
 namespace rankine {
@@ -47,16 +47,21 @@ struct StepMetrics {
 nlohmann::ordered_json to_json(const TierTraffic& tiers);
 std::string metrics_line(const StepMetrics& metrics);
 
+// Whether a text is of this kind, or empty.
+bool looks_like_metrics(const std::string& text);
+
 class MetricsFile {
  public:
   // An empty path writes nothing. Keeps the lines of steps up to `after_step` of an existing file
-  // and drops the later ones.
+  // and drops the others. Error{usage} when that holds something else than metrics.
   MetricsFile(const std::filesystem::path& path, int64_t after_step);
+  // What is missing of the steps up to `after_step`, or "".
+  const std::string& warning() const { return warning_; }
   void write(const StepMetrics& metrics);  // Error{environment} or {resource} when it fails
 
  private:
-  std::filesystem::path path_;
-  std::ofstream file_;
+  std::optional<File> file_;
+  std::string warning_;
 };
 
 }  // namespace rankine

@@ -241,7 +241,7 @@ Schedule schedule_of_file(const ParallelOptions& o, int micros) {
 
 Schedule schedule_of(const ParallelOptions& o, int micros) {
   const std::vector<std::string> names = schedule_names();
-  if (std::ranges::find(names, o.schedule) == names.end() && std::filesystem::exists(o.schedule)) {
+  if (std::ranges::find(names, o.schedule) == names.end() && is_there(o.schedule)) {
     require(o.virtual_stages == 0, ErrorKind::usage,
             "--virtual-stages {} does not go with the schedule of '{}', which says it itself",
             o.virtual_stages, o.schedule);

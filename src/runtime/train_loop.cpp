@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "checkpoint/run_checkpoints.h"
 #include "runtime/finite.h"
 #include "runtime/process.h"
 
@@ -71,6 +72,7 @@ TrainLoop::TrainLoop(TrainLoopParts parts, RunState state)
   ids_.resize(tokens);
   targets_.resize(tokens);
   if (parts_.loader.masks_documents()) first_keys_.resize(tokens);
+  if (!metrics_.warning().empty()) warn_line(parts_.log, "{}", metrics_.warning());
 }
 
 WindowRow TrainLoop::rows_from(int64_t token) {
@@ -255,16 +257,10 @@ void TrainLoop::require_finite(std::span<const TensorGroup> groups) const {
 
 void TrainLoop::remove_old_checkpoints() const {
   if (parts_.options.keep_checkpoints == 0) return;
-  std::vector<std::filesystem::path> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(parts_.options.output)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && name.starts_with("step-") && !name.ends_with(".tmp") &&
-        entry.path() <= checkpoint_folder(parts_.options.output, state_.step))
-      folders.push_back(entry.path());
-  }
-  std::sort(folders.begin(), folders.end());
-  const auto keep = static_cast<size_t>(parts_.options.keep_checkpoints);
-  for (size_t i = 0; i + keep < folders.size(); ++i) std::filesystem::remove_all(folders[i]);
+  for (const std::string& left :
+       prune_checkpoints(parts_.options.output,
+                         {.keep = parts_.options.keep_checkpoints, .last_step = state_.step}))
+    warn_line(parts_.log, "{}", left);
 }
 
 }  // namespace rankine

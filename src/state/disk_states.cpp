@@ -1,12 +1,9 @@
 #include "state/disk_states.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace rankine {
 DiskStates::DiskStates(const ParamLayout& layout, const Setup& setup)
@@ -56,17 +53,7 @@ void DiskStates::bind(const OffloadSetup& setup) {
 }
 
 Tensor DiskStates::mapped(size_t part) {
-  if (map_ == nullptr) {
-    const int descriptor = ::open(file_->path().c_str(), O_RDWR | O_CLOEXEC);
-    void* map = descriptor < 0 ? MAP_FAILED
-                               : ::mmap(nullptr, file_->bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
-                                        descriptor, 0);
-    const int code = errno;
-    if (descriptor >= 0) ::close(descriptor);
-    require(map != MAP_FAILED, ErrorKind::environment, "cannot map '{}': {}",
-            file_->path().string(), std::strerror(code));
-    map_ = map;
-  }
+  if (map_ == nullptr) map_ = file_->map();
   const Place& place = parts_[part];
   return {static_cast<char*>(map_) + place.begin, place.dtype, Shape{place.elements}};
 }

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "tensor/tier_file_engine.h"
 #include "tensor/tier_file_queue.h"
@@ -44,13 +46,20 @@ TierFile::TierFile(const Setup& setup)
 
 TierFile::~TierFile() = default;
 
+void* TierFile::map() const {
+  void* memory =
+      ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, claim_.descriptor(), 0);
+  if (memory == MAP_FAILED) fail_io("map", path());
+  return memory;
+}
+
 std::string_view TierFile::engine_name() const {
   return queue_->engine_name();
 }
 
 std::string TierFile::description() const {
-  return fmt::format("{} in '{}', {}{}", format_bytes(bytes()), path().string(), engine_name(),
-                     direct_ ? ", direct" : ", through the page cache");
+  return fmt::format("{} in '{}', {}{}", format_bytes(bytes()), path().parent_path().string(),
+                     engine_name(), direct_ ? ", direct" : ", through the page cache");
 }
 
 TierUse TierFile::use() const {

@@ -8,9 +8,9 @@
 #include "tensor/tier_file_claim.h"
 #include "tensor/tier_space.h"
 
-// The disk tier's storage: one file of fixed size that lives as long as this object, read and
-// written in large pieces while the caller does something else, past the page cache where the file
-// system allows it.
+// The disk tier's storage: one nameless file of fixed size that lives as long as this object, read
+// and written in large pieces while the caller does something else, past the page cache where the
+// file system allows it.
 namespace rankine {
 
 class TierQueue;
@@ -20,18 +20,17 @@ class TierFile final : public TierSpace {
   enum class Engine : uint8_t { best, io_uring, threads };
   struct Setup {
     std::filesystem::path folder;  // made when missing
-    std::string name;              // rankine-offload-*.tier
+    std::string name;              // in messages; nothing of that name is in the folder
     uint64_t bytes = 0;            // a multiple of `alignment`
     Engine engine = Engine::best;  // io_uring where it is built in and permitted, else threads
     bool direct = true;            // past the page cache where that is possible
   };
   static constexpr uint64_t alignment = 4096;
 
-  // Removes left-overs of killed runs, makes the file, locks it and reserves all its bytes.
-  // Error{resource} when they do not fit, {environment} when the folder cannot be used, the file is
-  // in use, or an engine asked for by name is not to be had.
+  // Makes the file and reserves all its bytes. Error{resource} when they do not fit, {environment}
+  // when the folder cannot be used or an engine asked for by name is not to be had.
   explicit TierFile(const Setup& setup);
-  ~TierFile() override;  // waits for what is under way, then removes the file
+  ~TierFile() override;  // waits for what is under way
   TierFile(const TierFile&) = delete;
   TierFile& operator=(const TierFile&) = delete;
 
@@ -40,13 +39,15 @@ class TierFile final : public TierSpace {
   TierWork start_read(uint64_t offset, void* to, uint64_t bytes) override;
   TierWork start_write(uint64_t offset, const void* from, uint64_t bytes) override;
 
+  // All its bytes as memory, until the caller unmaps them; Error{environment}.
+  void* map() const;
+
   const std::filesystem::path& path() const { return claim_.path(); }
   uint64_t bytes() const { return claim_.bytes(); }
   bool direct() const { return direct_; }
   std::string_view engine_name() const;  // "io_uring" or "threads"
   // "16.4 GiB in '/scratch/...', io_uring, direct"
   std::string description() const;
-  int left_overs_removed() const { return claim_.left_overs_removed(); }
 
  private:
   TierWork start(bool write, uint64_t offset, std::byte* memory, uint64_t bytes);

@@ -3,14 +3,14 @@
 #include <filesystem>
 #include <string>
 
-// A file that is this object's alone: locked, all its bytes reserved, removed at the end. Files of
-// the pattern rankine-offload-*.tier without a living owner are left-overs and removed.
+// A file without a name that is this object's alone, all its bytes reserved: it ends with the
+// process, however that ends, and nothing that lies in the folder is ever touched.
 namespace rankine {
 
 class FileClaim {
  public:
-  // Makes folder/name, of the pattern above. Error{resource} when `bytes` do not fit,
-  // Error{environment} when the folder cannot be used or another owner holds the file.
+  // In `folder`, which is made when missing; messages call it folder/name. Error{resource} when
+  // `bytes` do not fit, Error{environment} when the folder cannot be used.
   FileClaim(const std::filesystem::path& folder, const std::string& name, uint64_t bytes);
   ~FileClaim();
   FileClaim(const FileClaim&) = delete;
@@ -19,17 +19,14 @@ class FileClaim {
   int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
   uint64_t bytes() const { return bytes_; }
-  int left_overs_removed() const { return left_overs_removed_; }
 
  private:
-  void remove_left_overs();
-  void take();
+  void take(const std::filesystem::path& folder);
   void reserve();
-  void remove();
 
-  std::filesystem::path folder_, path_;
+  std::filesystem::path path_;
   uint64_t bytes_;
-  int folder_descriptor_ = -1, descriptor_ = -1, left_overs_removed_ = 0;
+  int descriptor_ = -1;
 };
 
 }  // namespace rankine

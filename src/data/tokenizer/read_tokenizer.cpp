@@ -35,14 +35,12 @@ AddedToken read_added_token(const JsonPlace& place) {
 }  // namespace
 
 BpeTokenizer BpeTokenizer::open(const fs::path& path) {
-  std::error_code code;
-  const bool is_folder = fs::is_directory(path, code);
-  const fs::path folder = is_folder ? path : path.parent_path();
-  const fs::path file = is_folder ? path / "tokenizer.json" : path;
+  const bool of_folder = is_folder(path);
+  const fs::path folder = of_folder ? path : path.parent_path();
+  const fs::path file = of_folder ? path / "tokenizer.json" : path;
   const TokenizerSettings settings = read_tokenizer_settings(folder);
-  if (is_folder && !fs::exists(file, code)) {
-    require(fs::exists(folder / "vocab.json", code) && fs::exists(folder / "merges.txt", code),
-            ErrorKind::data,
+  if (of_folder && !is_there(file)) {
+    require(is_there(folder / "vocab.json") && is_there(folder / "merges.txt"), ErrorKind::data,
             "'{}' has neither a tokenizer.json nor a vocab.json and merges.txt; other tokenizer "
             "files are not read",
             path.string());

@@ -120,10 +120,9 @@ std::string tokenizer_config_json(const ByteLevelFile& file) {
 }
 
 std::string json_of_vocabulary_files(const fs::path& folder) {
-  std::error_code code;
   ByteLevelFile file;
   const fs::path config = folder / "tokenizer_config.json";
-  if (fs::exists(config, code)) {
+  if (is_there(config)) {
     const std::string name = config.string();
     const nlohmann::json parsed = parse_tokenizer_json(read_text(config), name);
     JsonMembers members(JsonPlace(parsed, name));
@@ -134,7 +133,7 @@ std::string json_of_vocabulary_files(const fs::path& folder) {
                          kind);
     file.add_prefix_space = members.flag_or("add_prefix_space", false);
   }
-  require(!fs::exists(folder / "added_tokens.json", code), ErrorKind::data,
+  require(!is_there(folder / "added_tokens.json"), ErrorKind::data,
           "'{}': added_tokens.json is not understood; give a tokenizer.json", folder.string());
   file.tokens = read_vocabulary_file(folder / "vocab.json");
   file.merges = read_merges_file(folder / "merges.txt");

@@ -95,8 +95,8 @@ TEST_F(GoldenData, RefusedFiles) {
       {folder_ / "nanogpt-u16.bin", "--data-format raw-u16"},
       {folder_ / "text-zstd.parquet", "Parquet"}};
   for (const auto& [path, reason] : cases) {
-    const Error error = test::error_of(
-        [&, name = path] { TokenData::open(list_files({name}, DataFormat::automatic)); });
+    const Error error =
+        test::error_of([&, name = path] { TokenData::open(list_files({name}, TextOptions{})); });
     EXPECT_EQ(error.kind(), ErrorKind::data);
     EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
   }
@@ -129,7 +129,8 @@ TEST_F(GoldenData, JsonLines) {
 }
 
 TEST_F(GoldenData, BadLinesAreNamed) {
-  const std::vector<DataFile> files = list_files({folder_ / "bad-lines.jsonl"}, DataFormat::jsonl);
+  const std::vector<DataFile> files =
+      list_files({folder_ / "bad-lines.jsonl"}, {.format = DataFormat::jsonl});
   const test::TemporaryFolder out;
   const auto run = [&](double bad_lines) {
     TokenFileWriter writer(out / "tokens");

@@ -92,7 +92,11 @@ TEST(Mutations, Manifest) {
               1,
               {{"weights/a", {{0, 0}, {4, 2}}}, {"weights/b", {{0}, {3}}}}},
              {"rank-00001.safetensors", 80, 2, {{"weights/a", {{0, 2}, {4, 6}}}}}};
-  survive(manifest_text(m), 41, [](const std::string& text) { parse_manifest(text, "m"); });
+  // Without its checksum, which would refuse all of them alike.
+  std::string text = manifest_text(m);
+  text = text.substr(0, text.rfind(",\n\"checksum\"")) + "\n}\n";
+  text.replace(text.find("\"version\":2"), 11, "\"version\":1");
+  survive(text, 41, [](const std::string& damaged) { parse_manifest(damaged, "m"); });
 }
 
 }  // namespace

@@ -26,11 +26,15 @@ OptionTable table_of(Values& v) {
 
 TEST(GivenOptions, AreThoseOfTheCommandLineAndWhatAFileChanges) {
   const test::TemporaryFolder folder;
-  const std::string config = folder.write("c.toml", "steps = 200\nlr = 2\n").string();
+  const std::string text = "steps = 200\nlr = 2\n";
+  const std::string config = folder.write("c.toml", text).string();
   for (const OptionOrigin origin : {OptionOrigin::file, OptionOrigin::stored}) {
     Values v;
     OptionTable table = table_of(v);
-    parse_options(table, {"--config", config, "--name", ""}, origin);
+    if (origin == OptionOrigin::file)
+      parse_options(table, {"--config", config, "--name", ""});
+    else
+      parse_options(table, {"--name", ""}, {text, "stored"});
     EXPECT_EQ(v.lr, 2);
     EXPECT_FALSE(table.given("steps")) << "a file that names the default";
     EXPECT_TRUE(table.given("name")) << "the command line, whatever it says";

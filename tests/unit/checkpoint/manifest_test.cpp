@@ -76,14 +76,21 @@ TEST(Manifest, RefusesBadNamesAndShapes) {
   EXPECT_NE(refusal_of(m).find("impossible shape"), std::string::npos);
 }
 
+// The text as version 1 had it.
+std::string unsealed(const Manifest& m) {
+  std::string text = manifest_text(m);
+  text = text.substr(0, text.rfind(",\n\"checksum\"")) + "\n}\n";
+  return text.replace(text.find("\"version\":2"), 11, "\"version\":1");
+}
+
 TEST(Manifest, RefusesWrongText) {
-  const std::string good = manifest_text(example());
+  const std::string good = unsealed(example());
   const auto refusal = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
     return message_of([&] { parse_manifest(text, "m"); });
   };
-  EXPECT_NE(refusal("\"version\":1", "\"version\":2").find("this program reads version 1"),
+  EXPECT_NE(refusal("\"version\":1", "\"version\":3").find("this program reads versions up to 2"),
             std::string::npos);
   EXPECT_NE(refusal("rankine-checkpoint", "other").find("not the manifest"), std::string::npos);
   EXPECT_NE(refusal("0123456789abcdef", "0123456789abcdeg").find("checksum"), std::string::npos);
@@ -91,6 +98,26 @@ TEST(Manifest, RefusesWrongText) {
   EXPECT_NE(refusal("[4,6]", "[4,6,1,1,1]").find("5 dims"), std::string::npos);
   EXPECT_NE(refusal("[4,6]", "[4,-6]").find("-6"), std::string::npos);
   EXPECT_NE(refusal("{\"step\":7}", "[7]").find("'state' must be an object"), std::string::npos);
+}
+
+TEST(Manifest, IsCoveredByItsOwnChecksum) {
+  const std::string good = manifest_text(example());
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"step\":7", "\"step\":8"},
+                                 {"[4,6]", "[6,4]"},
+                                 {"\"version\":2", "\"version\":1"},
+                                 {"\"version\":2", "\"version\": 2"},
+                                 {"\n}\n", "\n }\n"}}) {
+    std::string text = good;
+    text.replace(text.rfind(from), from.size(), to);
+    EXPECT_NE(message_of([&] { parse_manifest(text, "m"); }).find("m is damaged"),
+              std::string::npos)
+        << from << " -> " << to;
+  }
+  EXPECT_TRUE(parse_manifest(good, "m").sealed);
+  Manifest old = parse_manifest(unsealed(example()), "m");
+  EXPECT_FALSE(old.sealed);
+  old.sealed = true;
+  EXPECT_EQ(old, example());
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(SameFile, IsRefusedByWhateverName) {
   std::filesystem::create_hard_link(a, folder / "hard.txt");
   std::filesystem::create_directory_symlink(folder / "d", folder / "e");
   const auto check = [](const std::vector<std::filesystem::path>& paths) {
-    require_distinct(list_files(paths, DataFormat::automatic));
+    require_distinct(list_files(paths, {.format = DataFormat::automatic}));
   };
   EXPECT_NO_THROW(check({a, b})) << "equal contents are not one file";
   EXPECT_NO_THROW(check({folder / "d"}));

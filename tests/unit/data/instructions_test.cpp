@@ -31,9 +31,9 @@ TextOptions options_of(const std::string& chat_template = "") {
 }
 
 void make(const TemporaryFolder& folder, const std::string& lines, const TextOptions& options) {
-  const TokenizeJob job =
-      tokenize_job(list_files({folder.write("i.jsonl", lines)}, DataFormat::instructions), options,
-                   TextTokenizer::bytes());
+  const TokenizeJob job = tokenize_job(
+      list_files({folder.write("i.jsonl", lines)}, {.format = DataFormat::instructions}), options,
+      TextTokenizer::bytes());
   TokenFileWriter writer(folder / "out");
   tokenize(job, writer, 2, [](const TokenizeProgress&) {});
 }
@@ -202,7 +202,7 @@ TEST(Instructions, KeysAreHonouredOrRefusedByName) {
 
 TEST(Instructions, TheKeyFollowsHowConversationsBecomeText) {
   const TemporaryFolder folder;
-  const auto files = list_files({folder.write("i.jsonl", "{}")}, DataFormat::instructions);
+  const auto files = list_files({folder.write("i.jsonl", "{}")}, {.format = DataFormat::instructions});
   const auto key = [&](const TextOptions& options, const TextTokenizer& tokenizer) {
     return job_key(tokenize_job(files, options, tokenizer));
   };

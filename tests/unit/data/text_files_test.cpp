@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 #include "data/document_reader.h"
@@ -187,6 +188,47 @@ TEST(Utf8, ReplacesWhatPythonReplaces) {
     EXPECT_EQ(valid_utf8(text, buffer, replaced), expected);
     EXPECT_EQ(replaced, count) << expected;
   }
+}
+
+// 92 KB that become gigabytes are refused long before that.
+TEST(Streams, ACompressedFileMayBecomeSoMuchAndNoMore) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("small.gz", test::gzip(std::string(80 << 20, 'a')));
+  const auto bytes_of = [&](double most_expansion) {
+    const auto stream = open_stream(path, Compression::gzip, most_expansion);
+    std::vector<char> buffer(1 << 20);
+    uint64_t sum = 0;
+    for (size_t got = 1; got > 0; sum += got) got = stream->read(buffer.data(), buffer.size());
+    return sum;
+  };
+  const Error refused = test::error_of([&] { bytes_of(usual_expansion); });
+  EXPECT_EQ(refused.kind(), ErrorKind::data);
+  for (const char* part : {"small.gz' has ", "becomes more than 67108864", "--max-expansion 200"})
+    EXPECT_NE(std::string(refused.what()).find(part), std::string::npos) << refused.what();
+  EXPECT_EQ(bytes_of(1100), uint64_t{80} << 20);
+  // Below 64 MiB nothing is refused, however well it compresses.
+  folder.write("small.gz", test::gzip(std::string(60 << 20, 'a')));
+  EXPECT_EQ(bytes_of(1), uint64_t{60} << 20);
+}
+
+TEST(DataFiles, WhatIsNoFileIsNamedAtOnce) {
+  const TemporaryFolder folder;
+  folder.write("in/a.txt", "text");
+  ASSERT_EQ(::mkfifo((folder / "in/fifo").c_str(), 0600), 0);
+  EXPECT_NE(message_of([&] { list_files({folder / "in"}, TextOptions{}); }).find("it is a FIFO"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { list_files({folder / "in/fifo"}, TextOptions{}); }).find("is a FIFO"),
+            std::string::npos);
+  std::filesystem::remove(folder / "in/fifo");
+  std::filesystem::create_symlink("loop", folder / "in/loop");
+  EXPECT_NE(message_of([&] { list_files({folder / "in"}, TextOptions{}); }).find("Too many levels"),
+            std::string::npos);
+  std::filesystem::remove(folder / "in/loop");
+  std::filesystem::create_directory_symlink(folder / "in", folder / "in/again");
+  EXPECT_NE(message_of([&] { list_files({folder / "in"}, TextOptions{}); }).find("links are not"),
+            std::string::npos);
+  std::filesystem::remove(folder / "in/again");
+  EXPECT_EQ(list_files({folder / "in"}, TextOptions{}).size(), 1U);
 }
 
 }  // namespace

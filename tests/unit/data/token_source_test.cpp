@@ -18,7 +18,7 @@ using Tokens = std::vector<int32_t>;
 using Paths = std::vector<std::filesystem::path>;
 
 TokenData open(Paths paths, DataFormat format = DataFormat::automatic) {
-  return TokenData::open(list_files(paths, format));
+  return TokenData::open(list_files(paths, {.format = format}));
 }
 
 Tokens all_tokens(const TokenData& data) {

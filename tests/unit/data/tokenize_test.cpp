@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "data/byte_tokenizer.h"
 #include "data/token_source.h"
@@ -26,7 +25,7 @@ TextTokenizer small_tokenizer() {
 }
 
 TokenizeJob job_of(std::vector<std::filesystem::path> paths, const TextTokenizer& tokenizer) {
-  return {.files = list_files(paths, DataFormat::automatic),
+  return {.files = list_files(paths, TextOptions{}),
           .text_field = "text",
           .bad_lines = 0.01,
           .tokenizer = tokenizer,
@@ -148,22 +147,26 @@ TEST(Tokenize, AKilledOrFailedWriterLeavesNothingWhole) {
   EXPECT_NE(message_of([&] { run(job, folder / "out"); }).find("a.jsonl:1: \"text\" is a number"),
             std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "out.tmp"));
-  folder.write("out.tmp", std::string(100000, 'x'));  // as a killed one leaves it
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()),
+                          std::filesystem::directory_iterator()),
+            1);
+  folder.write("out.tmp", "someone else's");
   run(job_of({folder.write("b.txt", "the end")}, small_tokenizer()), folder / "out");
   EXPECT_EQ(tokens_of(folder / "out").back(), 279);
+  EXPECT_EQ(read_text(folder / "out.tmp"), "someone else's");
 }
 
-TEST(Tokenize, WritersOfOneFileWaitForEachOther) {
+TEST(Tokenize, AWriterReplacesNothing) {
   const TemporaryFolder folder;
   const TokenizeJob job = job_of({folder.write("b.txt", "the end")}, small_tokenizer());
-  auto first = std::make_unique<TokenFileWriter>(folder / "out");
-  std::thread second([&] { run(job, folder / "out"); });
-  first->append("12");
-  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
-  first.reset();
-  second.join();
-  EXPECT_EQ(tokens_of(folder / "out").back(), 279);
+  TokenFileWriter first(folder / "out");
+  run(job, folder / "out");
+  const std::string made = read_text(folder / "out");
+  EXPECT_NE(message_of([&] {
+              tokenize(job, first, 1, [](const TokenizeProgress&) {});
+            }).find("File exists"),
+            std::string::npos);
+  EXPECT_EQ(read_text(folder / "out"), made);
 }
 
 TEST(Tokenize, TheKeyFollowsWhatTheResultFollows) {
@@ -207,7 +210,7 @@ TEST(TokenFile, RefusesDamageByName) {
     return bytes;
   };
   EXPECT_NE(fault(with(0)).find("'f': no token file"), std::string::npos);
-  EXPECT_NE(fault(with(8)).find("version 0 of Rankine's token files"), std::string::npos);
+  EXPECT_NE(fault(with(8)).find("version 3 of Rankine's token files"), std::string::npos);
   EXPECT_NE(fault(with(33)).find("header's checksum is wrong"), std::string::npos);
   EXPECT_NE(fault(with(whole.size() - 1)).find("what follows the tokens is wrong"),
             std::string::npos);
@@ -223,7 +226,7 @@ TEST(TokenFile, FilesOfOneCorpusHaveOneTokenizer) {
   EXPECT_EQ(tokens_of(folder / "bytes"),
             (TokenIds{'t', 'h', 'e', ' ', 'e', 'n', 'd', end_of_text_byte_token}));
   const auto open = [&](const char* a, const char* b) {
-    TokenData::open(list_files({folder / a, folder / b}, DataFormat::automatic));
+    TokenData::open(list_files({folder / a, folder / b}, TextOptions{}));
   };
   EXPECT_NO_THROW(open("small", "small"));
   EXPECT_NE(message_of([&] { open("small", "bytes"); }).find("made with another tokenizer"),

@@ -46,6 +46,33 @@ TEST(Metrics, ResumingDropsWhatLiesBehindTheCheckpoint) {
   EXPECT_EQ(read_text(path), expected);
 }
 
+TEST(Metrics, SaysWhichStepsAreMissing) {
+  TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  std::string text;
+  for (const int64_t step : {1, 2, 2, 5}) text += metrics_line(metrics_of(step)) + "\n";
+  folder.write("metrics.jsonl", text + "garbage\n" + metrics_line(metrics_of(6)) + "\n");
+  const MetricsFile file(path, 6);
+  EXPECT_NE(file.warning().find("metrics.jsonl' has 1 lines that are no metrics, left out, and "
+                                "lacks 2 of the steps up to 6, the first is 3"),
+            std::string::npos)
+      << file.warning();
+  EXPECT_EQ(MetricsFile(path, 2).warning(), "");
+  EXPECT_NE(MetricsFile(folder / "absent", 3).warning().find("lacks 3 of the steps"),
+            std::string::npos);
+}
+
+TEST(Metrics, ReplacesNoOtherFile) {
+  TemporaryFolder folder;
+  for (const char* text : {"my notes\n", "{\"a\": 1}\n", "x"}) {
+    folder.write("notes", text);
+    for (const int64_t after : {0, 5})
+      EXPECT_EQ(test::error_of([&] { MetricsFile(folder / "notes", after); }).kind(),
+                ErrorKind::usage);
+    EXPECT_EQ(read_text(folder / "notes"), text);
+  }
+}
+
 TEST(RunState, SurvivesItsText) {
   RunState state;
   state.step = 12;

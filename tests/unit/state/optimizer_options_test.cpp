@@ -17,13 +17,12 @@ struct Settled {
   std::vector<std::string> warnings;
 };
 
-Settled settled(const std::vector<std::string>& arguments,
-                OptionOrigin of_file = OptionOrigin::file) {
+Settled settled(const std::vector<std::string>& arguments, const StoredOptions& stored = {}) {
   Settled out;
   OptionTable table;
   declare_options(table, out.options);
   table.integer({"steps"}, &out.steps, "", {.least = 1});
-  parse_options(table, arguments, of_file);
+  parse_options(table, arguments, stored);
   out.warnings = settle(out.options, out.steps, table);
   return out;
 }
@@ -74,16 +73,15 @@ TEST(OptimizerOptions, WhatTheDecayDoesNotReadIsRefused) {
 
 TEST(OptimizerOptions, ARunGoesOnAsItWasStored) {
   const test::TemporaryFolder folder;
-  const std::string stored =
-      folder.write("c.toml", "lr = 1e-5\nmin-lr = 3e-5\nwarmup-steps = 300\nsteps = 200\n")
-          .string();
-  const Settled resumed = settled({"--config", stored}, OptionOrigin::stored);
+  const StoredOptions own{"lr = 1e-5\nmin-lr = 3e-5\nwarmup-steps = 300\nsteps = 200\n", "own"};
+  const std::string stored = folder.write("c.toml", own.text).string();
+  const Settled resumed = settled({}, own);
   EXPECT_EQ(resumed.options.min_lr, 3e-5);
   ASSERT_EQ(resumed.warnings.size(), 2U);
   EXPECT_NE(resumed.warnings[0].find("goes on as it began"), std::string::npos);
   EXPECT_NE(refusal({"--config", stored}).find("above the peak"), std::string::npos);
   EXPECT_NE(message_of([&] {
-              settled({"--config", stored, "--lr", "2e-5"}, OptionOrigin::stored);
+              settled({"--lr", "2e-5"}, own);
             }).find("above the peak"),
             std::string::npos);
 }

@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -158,17 +159,25 @@ TEST(TierFile, ManyRequestsUnderWayAndHandlesThatOutliveTheFile) {
   EXPECT_TRUE(TierWork().done());
 }
 
-TEST(TierFile, LivesInAFolderItMakesAndIsRemovedAlsoByAnException) {
+TEST(TierFile, LivesInAFolderItMakesWithoutAName) {
   const TemporaryFolder folder;
   const std::filesystem::path inner = folder / "made/for it";
-  try {
-    const TierFile file({.folder = inner, .name = own_name, .bytes = 8 * page});
-    EXPECT_EQ(file.path(), inner / own_name);
-    EXPECT_EQ(std::filesystem::file_size(file.path()), 8 * page);
-    throw std::runtime_error("the run ends");
-  } catch (const std::runtime_error&) {
-  }
-  EXPECT_TRUE(std::filesystem::is_empty(inner));
+  const TierFile file({.folder = inner, .name = own_name, .bytes = 8 * page});
+  EXPECT_EQ(file.path(), inner / own_name);
+  EXPECT_EQ(file.bytes(), 8 * page);
+  EXPECT_TRUE(std::filesystem::is_empty(inner)) << "whatever ends the process leaves nothing";
+}
+
+TEST(TierFile, IsAlsoMemory) {
+  const TemporaryFolder folder;
+  TierFile file({.folder = folder.path(), .name = own_name, .bytes = 2 * page});
+  auto* memory = static_cast<uint8_t*>(file.map());
+  memory[page] = 7;
+  ::msync(memory, 2 * page, MS_SYNC);
+  const Pages read(page);
+  file.start_read(page, read.data(), page).wait();
+  EXPECT_EQ(read.data()[0], 7);
+  ::munmap(memory, 2 * page);
 }
 
 TEST(TierFile, RefusesWhatIsNotAligned) {
@@ -289,64 +298,40 @@ TEST(TierFile, ThreadsTakeThePlaceOfARefusedUring) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// Claims alone: a process that forks while it has threads may start none in the child.
-TEST(TierFile, RefusesAFileThatAnotherProcessHolds) {
+TEST(TierFile, FilesOfOneFolderAndNameAreApartAndNothingElseIsTouched) {
   const TemporaryFolder folder;
-  const FileClaim file(folder.path(), own_name, page);
-  const std::string said = in_another_process([&]() -> std::string {
-    const FileClaim other(folder.path(), "rankine-offload-1.tier", page);
-    if (other.left_overs_removed() != 0) return "removed a living file";
-    const FileClaim again(folder.path(), own_name, page);
-    return "no error";
-  });
-  EXPECT_EQ(said, fmt::format("3: '{}' is in use by another run: name another folder",
-                              file.path().string()));
-  EXPECT_TRUE(std::filesystem::exists(file.path()));
-}
-
-TEST(TierFile, RemovesWhatKilledRunsLeftAndNothingElse) {
-  const TemporaryFolder folder;
-  for (const char* name : {own_name, "rankine-offload-7.tier"}) {
-    const std::string end = in_another_process([&]() -> std::string {
-      const TierFile file({.folder = folder.path(), .name = name, .bytes = page});
-      // The second leaves the first alone only if that is alive.
-      ::rename(file.path().c_str(), (folder / (std::string(name) + ".aside")).c_str());
-      ::raise(SIGKILL);
-      return "alive";
-    });
-    ASSERT_EQ(end, fmt::format("signal {}", SIGKILL));
-  }
-  for (const char* name : {own_name, "rankine-offload-7.tier"})
-    std::filesystem::rename(folder / (std::string(name) + ".aside"), folder / name);
-  folder.write("rankine-offload-notes.txt", "mine");
-  folder.write("other.tier", "mine");
-  const TierFile file({.folder = folder.path(), .name = own_name, .bytes = page});
-  EXPECT_EQ(file.left_overs_removed(), 2);
-  EXPECT_FALSE(std::filesystem::exists(folder / "rankine-offload-7.tier"));
-  EXPECT_TRUE(std::filesystem::exists(folder / "rankine-offload-notes.txt"));
-  EXPECT_TRUE(std::filesystem::exists(folder / "other.tier"));
-}
-
-TEST(TierFile, AFileThatVanishesServesOnAndItsSuccessorStays) {
-  const TemporaryFolder folder;
+  for (const char* name : {own_name, "rankine-offload-7.tier", "notes.txt"})
+    folder.write(name, "someone else's");
   const Pages memory(2 * page);
   {
-    TierFile file({.folder = folder.path(), .name = own_name, .bytes = page});
-    std::filesystem::remove(file.path());
-    folder.write(own_name, "someone else's");
+    TierFile one({.folder = folder.path(), .name = own_name, .bytes = page});
+    TierFile other({.folder = folder.path(), .name = own_name, .bytes = page});
     std::memset(memory.data(), 5, page);
-    file.start_write(0, memory.data(), page).wait();
-    file.start_read(0, memory.data() + page, page).wait();
-    EXPECT_EQ(memory.data()[page], 5);
+    one.start_write(0, memory.data(), page).wait();
+    other.start_read(0, memory.data() + page, page).wait();
+    EXPECT_EQ(memory.data()[page], 0);
   }
-  EXPECT_EQ(read_text(folder / own_name), "someone else's");
+  for (const char* name : {own_name, "rankine-offload-7.tier", "notes.txt"})
+    EXPECT_EQ(read_text(folder / name), "someone else's");
+}
+
+// The way to a file without a name that this process has open in a folder.
+std::filesystem::path only_open_file(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(entry.path(), gone);
+    if (!gone && target.string().starts_with(folder.string() + "/")) return entry.path();
+  }
+  ADD_FAILURE() << "no open file in " << folder;
+  return {};
 }
 
 TEST(TierFile, AFileCutBySomeoneIsAnErrorWithItsPlace) {
   const TemporaryFolder folder;
   for (const Engine engine : {Engine::best, Engine::threads}) {
     TierFile file({.folder = folder.path(), .name = own_name, .bytes = 4 * page, .engine = engine});
-    std::filesystem::resize_file(file.path(), page);
+    const std::filesystem::path open = only_open_file(folder.path());
+    std::filesystem::resize_file(open, page);
     const Pages memory(4 * page);
     const std::string place =
         fmt::format(" '{}' at offset 4096: the file was cut by someone else", file.path().string());
@@ -356,7 +341,7 @@ TEST(TierFile, AFileCutBySomeoneIsAnErrorWithItsPlace) {
     // Written at its end, the file would be as long as before.
     const Error written = error_of([&] { file.start_write(page, memory.data(), 3 * page).wait(); });
     EXPECT_EQ(written.what(), "cannot write" + place);
-    EXPECT_EQ(std::filesystem::file_size(file.path()), page);
+    EXPECT_EQ(std::filesystem::file_size(open), page);
   }
 }
 
