@@ -118,6 +118,7 @@ class Writer {
 
   void finish(Text& text, TextEnd end) {
     if (text.stream) put(text, text.stream->finish());
+    if (text.stream) text.record.unfinished = text.stream->unfinished();
     text.record.end = end;
     text.ended = true;
     print_ended();
@@ -152,6 +153,7 @@ class Writer {
 TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
                     const std::vector<Prompt>& prompts) {
   TextTools tools;
+  std::ranges::for_each(o.stops, check_stop_text);
   tools.stops = o.stops;
   if (o.prompt_ids.empty() || !o.source.tokenizer.empty()) {
     tools.text = tokenizer_of(source, o.source.tokenizer);

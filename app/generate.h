@@ -56,10 +56,13 @@ struct Record {
   const Prompt& prompt;
   uint64_t sample = 0;
   std::string text = {};
+  std::string unfinished = {};  // behind it, the beginning of a character
   std::vector<int32_t> tokens = {};
   TextEnd end = TextEnd::length;
 };
 std::string json_line(const Record& record, bool has_text);
+// Its text with U+FFFD for bytes that form no character.
+std::string shown_text(const Record& record);
 
 // Prints, and ends the program with an error when nobody can read it.
 void print_out(std::string_view text);

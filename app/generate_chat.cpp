@@ -63,11 +63,12 @@ int converse(const GenerateOptions& o, const TextTools& tools, Generator& genera
           return !stream.stopped() && stop.received() == 0;
         });
     add(stream.finish());
+    record.unfinished = stream.unfinished();
     const int signal = stop.received();
     const bool ends = signal != 0 && (signal != SIGINT || !asks);
     if (!ends || !o.json) print_out(o.json ? json_line(record, true) : "\n");
     if (ends) return stopped_code(signal);
-    messages.push_back({"assistant", record.text});
+    messages.push_back({"assistant", shown_text(record)});
   }
   if (asks) print_out("\n");
   return 0;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "checkpoint/json.h"
+#include "data/utf8_text.h"
 #include "generate.h"
 #include "standard_input.h"
 
@@ -131,6 +132,13 @@ std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& 
   return {first};
 }
 
+std::string shown_text(const Record& record) {
+  const std::string text = record.text + record.unfinished;
+  std::string buffer;
+  uint64_t replaced = 0;
+  return std::string(valid_utf8(text, buffer, replaced));
+}
+
 std::string json_line(const Record& record, bool has_text) {
   Json json;
   if (record.prompt.messages.empty()) {
@@ -141,10 +149,10 @@ std::string json_line(const Record& record, bool has_text) {
       json["messages"].push_back({{"role", role}, {"content", content}});
   }
   json["sample"] = record.sample;
-  if (has_text) json["text"] = record.text;
+  if (has_text) json["text"] = shown_text(record);
   json["tokens"] = record.tokens;
   json["finish_reason"] = record.end == TextEnd::length ? "length" : "stop";
-  // Bytes that form no character cannot stand in JSON.
+  // A prompt may have bytes that form no character.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

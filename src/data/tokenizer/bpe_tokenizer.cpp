@@ -13,6 +13,17 @@ bool BpeTokenizer::is_special(int32_t id) const {
   return at != added_.end() && at->second.special;
 }
 
+std::string_view BpeTokenizer::added_text(int32_t id) const {
+  const auto at = added_.find(id);
+  return at == added_.end() ? std::string_view() : std::string_view(at->second.content);
+}
+
+bool BpeTokenizer::spells_special(std::string_view text) const {
+  return std::ranges::any_of(added_, [&](const auto& added) {
+    return added.second.special && text.find(added.second.content) != std::string_view::npos;
+  });
+}
+
 int32_t BpeTokenizer::added_id(std::string_view content) const {
   for (const auto& [id, token] : added_)
     if (token.content == content) return id;

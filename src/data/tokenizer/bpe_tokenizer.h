@@ -53,6 +53,10 @@ class BpeTokenizer {
   // Whether decode gives back any text, byte for byte.
   bool keeps_text() const { return keeps_text_; }
   const SpecialIds& special() const { return special_; }
+  // The text of an added token, "" of any other.
+  std::string_view added_text(int32_t id) const;
+  // Whether `text` has a special token spelled in it.
+  bool spells_special(std::string_view text) const;
   // The id of an added token by its text, or -1.
   int32_t added_id(std::string_view content) const;
   // The id of an added token, or of an ordinary one with these bytes, or -1.
