@@ -208,6 +208,7 @@ std::vector<Scored> score(const EvalOptions& o, const ModelSource& source, Engin
   std::string fault;
   const std::optional<TextTokenizer> found = find_tokenizer(o, source, fault);
   const TextTokenizer* const tokenizer = found ? &*found : nullptr;
+  if (tokenizer != nullptr) warn_of(tokenizer->bpe(), source.config.vocabulary, log);
   Evaluator evaluator(engine, setup);
   DocumentEncoder encoder(tokenizer, fault, source.config.vocabulary);
   std::vector<Scored> documents;

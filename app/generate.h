@@ -31,6 +31,7 @@ struct TextTools {
   std::optional<ChatTemplate> chat;
   std::vector<std::string> stops;  // the user's, and the template's
   std::vector<int32_t> end_tokens;
+  int64_t vocabulary = 0;  // of the model
 };
 
 // What to continue: a text, a conversation, or ids.
@@ -50,6 +51,10 @@ std::vector<Prompt> read_prompts(const GenerateOptions& options);
 // The ids of a prompt; a text is begun as the tokenizer begins texts.
 std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& options,
                                    const TextTools& tools);
+
+// Refuses ids that the model does not have; `place` is where the prompt is from.
+void check_prompt_ids(const std::vector<int32_t>& ids, int64_t vocabulary,
+                      const std::string& place);
 
 // A text that was written, as a line of JSON.
 struct Record {

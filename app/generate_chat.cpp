@@ -18,6 +18,7 @@ std::vector<int32_t> fitting_ids(std::vector<ChatMessage>& messages, const TextT
   for (;;) {
     std::vector<int32_t> ids =
         encode_chat(tools.chat->render(messages, true), *tools.tokenizer, encoder).ids;
+    check_prompt_ids(ids, tools.vocabulary, "");
     if (static_cast<int64_t>(ids.size()) < positions) return ids;
     require(messages.size() > first + 2, ErrorKind::usage,
             "a message of {} tokens leaves no room for a reply in {} positions; choose a larger "

@@ -115,6 +115,14 @@ std::vector<Prompt> read_prompts(const GenerateOptions& o) {
   return prompts;
 }
 
+void check_prompt_ids(const std::vector<int32_t>& ids, int64_t vocabulary,
+                      const std::string& place) {
+  for (const int32_t id : ids)
+    require(id < vocabulary, ErrorKind::usage,
+            "{}a prompt has the token {}, and the model a vocabulary of {}", before(place), id,
+            vocabulary);
+}
+
 std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& o,
                                    const TextTools& tools) {
   if (!prompt.ids.empty()) return prompt.ids;

@@ -121,6 +121,8 @@ int run_inspect(const Arguments& arguments) {
     return 0;
   }
   const ModelSource source = open_model(target);
+  Log log(stderr);
+  warn_of(source, log);
   Json json = model_json(source);
   if (source.kind == ModelSource::Kind::checkpoint) json["checkpoint"] = checkpoint_json(source);
   std::error_code code;

@@ -1,9 +1,14 @@
 #include "model_source.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/hf_folder.h"
+#include "checkpoint/hf_generation.h"
 #include "checkpoint/hf_model.h"
 
 namespace rankine {
@@ -22,12 +27,19 @@ void open_tokenizer(ModelSource& source) {
   }
 }
 
+void read_generation(ModelSource& source) {
+  HfGeneration generation = read_hf_generation(source.folder, source.config.vocabulary);
+  source.generation_eos = std::move(generation.eos);
+  std::ranges::move(generation.notes, std::back_inserter(source.notes));
+}
+
 ModelSource open_checkpoint(const fs::path& folder) {
   const Manifest manifest = read_manifest(folder);
   ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}};
   source.state = parse_run_state(manifest.state, (folder / manifest_name).string());
   source.config = source.state->model;
   source.tokenizer = source.state->tokenizer;
+  read_generation(source);
   open_tokenizer(source);
   if (source.text_tokenizer == nullptr && source.tokenizer == "bytes")
     source.text_tokenizer = std::make_shared<const TextTokenizer>(TextTokenizer::bytes());
@@ -47,10 +59,13 @@ ModelSource open_model(const std::string& name) {
   }
   if (fs::exists(folder / manifest_name, code)) return open_checkpoint(folder);
   if (const auto newest = newest_complete_checkpoint(folder)) return open_checkpoint(*newest);
-  require(fs::exists(folder / "config.json", code), ErrorKind::data,
-          "'{}' holds neither a config.json nor a complete checkpoint", name);
+  if (!fs::exists(folder / "config.json", code)) fail_without_config(folder);
   ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}};
   source.config = read_hf_config(folder / "config.json");
+  source.notes =
+      leave_out_foreign_ids(source.config, fmt::format("'{}'", (folder / "config.json").string()));
+  std::ranges::copy(hf_folder_notes(folder), std::back_inserter(source.notes));
+  read_generation(source);
   open_tokenizer(source);
   if (source.text_tokenizer != nullptr) source.tokenizer = source.text_tokenizer->identity();
   return source;
@@ -67,7 +82,25 @@ std::map<std::string, std::string> tokenizer_files(const ModelSource& source) {
   return files;
 }
 
+void warn_of(const ModelSource& source, Log& log) {
+  for (const std::string& note : source.notes) warn_line(log, "{}", note);
+}
+
+void warn_of(const BpeTokenizer& tokenizer, Log& log) {
+  for (const std::string& note : tokenizer.notes()) warn_line(log, "{}", note);
+}
+
+void warn_of(const BpeTokenizer& tokenizer, int64_t vocabulary, Log& log) {
+  warn_of(tokenizer, log);
+  if (tokenizer.vocabulary() > vocabulary)
+    warn_line(log,
+              "the tokenizer's special tokens from id {} on ('{}') are beyond the model's "
+              "vocabulary: they can be neither read nor written",
+              vocabulary, tokenizer.added_text(static_cast<int32_t>(tokenizer.vocabulary() - 1)));
+}
+
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
+  warn_of(source, log);
   Ops& ops = engine.executor().ops();
   const std::vector<NamedTensor> weights = engine.store().weights();
   switch (source.kind) {

@@ -22,13 +22,22 @@ struct ModelSource {
   std::string tokenizer = {};     // TextTokenizer::identity(), or "" when it is not known
   // What text becomes tokens with; null when there is none or its files are not understood.
   std::shared_ptr<const TextTokenizer> text_tokenizer = {};
-  std::string tokenizer_fault = {};  // why not
+  std::string tokenizer_fault = {};          // why not
+  std::vector<int64_t> generation_eos = {};  // what ends a text, by generation_config.json
+  std::vector<std::string> notes = {};       // what its files say that is left out, for the user
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.
 ModelSource open_model(const std::string& name);
-// Fills the engine's weights from the source (a preset: Error{usage}, it has none).
+// Fills the engine's weights from the source (a preset: Error{usage}, it has none), and warns of
+// what is left out.
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
+
+// What is left out of a model's files, or of a tokenizer's.
+void warn_of(const ModelSource& source, Log& log);
+void warn_of(const BpeTokenizer& tokenizer, Log& log);
+// The same for a tokenizer that a model of this vocabulary works with.
+void warn_of(const BpeTokenizer& tokenizer, int64_t vocabulary, Log& log);
 
 // The tokenizer's files in the source's folder, whether they are understood or not: name -> text.
 std::map<std::string, std::string> tokenizer_files(const ModelSource& source);

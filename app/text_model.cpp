@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "base/file.h"
-#include "checkpoint/json.h"
-
 namespace rankine {
-
-namespace fs = std::filesystem;
 
 void declare_options(OptionTable& table, TextModelOptions& o) {
   table.text({"model", "load"}, &o.model, "folder of a run, a checkpoint or a Hugging Face model",
@@ -31,7 +26,7 @@ TextTokenizer tokenizer_of(const ModelSource& source, const std::string& wanted)
           source.tokenizer_fault.empty() ? "" : " (" + source.tokenizer_fault + ")");
   TextTokenizer tokenizer = wanted.empty() ? *source.text_tokenizer : TextTokenizer::open(wanted);
   require(
-      tokenizer.vocabulary() <= source.config.vocabulary, ErrorKind::data,
+      tokenizer.bpe().text_vocabulary() <= source.config.vocabulary, ErrorKind::data,
       "the tokenizer has ids up to {} and the model a vocabulary of {}: they do not go together",
       tokenizer.vocabulary() - 1, source.config.vocabulary);
   return tokenizer;
@@ -41,24 +36,11 @@ std::vector<int32_t> end_tokens_of(const ModelSource& source, const BpeTokenizer
   std::vector<int64_t> ids = source.config.more_eos;
   ids.push_back(source.config.eos);
   if (tokenizer != nullptr) ids.push_back(tokenizer->special().end);
-  std::error_code code;
-  const fs::path file = source.folder / "generation_config.json";
-  if (fs::exists(file, code)) {
-    const std::string what = fmt::format("'{}'", file.string());
-    const nlohmann::json json = parse_json(read_text(file), what);
-    const nlohmann::json* eos = JsonObject(json, what).find("eos_token_id");
-    const std::string key = what + ": 'eos_token_id'";
-    const auto add = [&](const nlohmann::json& id) {
-      ids.push_back(json_integer(id, key, 0, source.config.vocabulary - 1));
-    };
-    if (eos != nullptr && eos->is_array())
-      std::ranges::for_each(*eos, add);
-    else if (eos != nullptr)
-      add(*eos);
-  }
+  ids.insert(ids.end(), source.generation_eos.begin(), source.generation_eos.end());
   std::vector<int32_t> out;
   for (const int64_t id : ids)
-    if (id >= 0 && std::ranges::find(out, id) == out.end()) out.push_back(static_cast<int32_t>(id));
+    if (id >= 0 && id < source.config.vocabulary && std::ranges::find(out, id) == out.end())
+      out.push_back(static_cast<int32_t>(id));
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "data/token_source.h"
 #include "make_tokens.h"
+#include "model_source.h"
 
 namespace rankine {
 namespace {
@@ -50,6 +51,7 @@ int run_tokenize(const Arguments& arguments) {
   const TokenizeJob job =
       tokenize_job(files, o.text, TextTokenizer::open(o.tokenizer), o.end_token);
   Log log(stderr);
+  warn_of(job.tokenizer.bpe(), log);
   TokenFileWriter writer(o.output);
   make_tokens(job, writer, o.threads, log);
   const TokenData made = TokenData::open({{o.output, DataFormat::tokens}});

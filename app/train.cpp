@@ -161,6 +161,7 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
   state.data_identity = in.data.identity();
   state.configuration = to_toml(in.table);
   if (o.run.resume) check_resumed(before, state, in.table, log);
+  if (in.tokenizer != nullptr) warn_of(in.tokenizer->bpe(), state.model.vocabulary, log);
   const ExtraFiles files = in.tokenizer != nullptr ? in.tokenizer->files() : ExtraFiles{};
   if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());

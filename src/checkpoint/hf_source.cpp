@@ -1,6 +1,7 @@
 #include "checkpoint/hf_source.h"
 
 #include "base/error.h"
+#include "checkpoint/hf_folder.h"
 #include "checkpoint/json.h"
 
 namespace rankine {
@@ -9,14 +10,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
-
-[[noreturn]] void fail_without_weights(const fs::path& folder) {
-  require(fs::is_directory(folder), ErrorKind::data, "'{}' is not a folder", folder.string());
-  for (const char* older : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    require(!fs::exists(folder / older), ErrorKind::data,
-            "'{}' has only {}; convert the weights to safetensors first", folder.string(), older);
-  fail(ErrorKind::data, "'{}' has neither {} nor {}", folder.string(), single_name, index_name);
-}
 
 }  // namespace
 
@@ -61,8 +54,8 @@ void HfSource::open_shards(const fs::path& folder, const fs::path& index) {
   for (const auto& [tensor, name] : map) {
     auto file = files_.find(name);
     if (file == files_.end()) {
-      require(fs::exists(folder / name), ErrorKind::data, "{} lists the file '{}', which is absent",
-              what, name);
+      require(fs::exists(folder / name), ErrorKind::data, "{} lists the file '{}', which {}", what,
+              name, absence_text(folder / name));
       file = files_.emplace(name, folder / name).first;
     }
     const SafetensorsEntry* entry = file->second.find(tensor);

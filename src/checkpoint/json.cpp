@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 
 namespace rankine {
 
 using nlohmann::json;
 
 json parse_json(std::string_view text, std::string_view what) {
+  require(!is_lfs_pointer(text), ErrorKind::data, "{} is {}", what, lfs_pointer_text);
   // The parser takes a NUL for the end of its input and would not look at what follows.
   require(text.find('\0') == std::string_view::npos, ErrorKind::data, "{}: NUL byte at offset {}",
           what, text.find('\0'));
