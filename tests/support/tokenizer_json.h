@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -7,6 +8,8 @@
 
 // Byte-level tokenizer.json files: the 256 bytes as ids 0 to 255, merges, then added tokens.
 namespace rankine::test {
+
+using Json = nlohmann::json;
 
 // How the file spells each byte.
 inline std::array<std::string, 256> byte_spellings() {
@@ -33,8 +36,7 @@ struct ByteLevelParts {
   bool splits_words = true;
 };
 
-inline nlohmann::json byte_level_json(const ByteLevelParts& parts = {}) {
-  using Json = nlohmann::json;
+inline Json byte_level_json(const ByteLevelParts& parts = {}) {
   const std::array<std::string, 256> spellings = byte_spellings();
   Json vocabulary = Json::object(), merges = Json::array(), added = Json::array();
   for (size_t b = 0; b < 256; ++b) vocabulary[spellings[b]] = b;
