@@ -1,5 +1,6 @@
 #include "generate.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/text.h"

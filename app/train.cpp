@@ -114,6 +114,7 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
     state = resume(checkpoint, engine, trainer);
     log_line(log, "resumed   from step {} of '{}'", state.step, checkpoint);
   } else if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
+    warn_of(source, log);
     engine.store().initialise(o.run.seed);
   } else {
     load_weights_from(source, engine, log);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <sstream>
+
 #include "support/hf_folder.h"
 #include "support/tokenizer_json.h"
 #include "training_run.h"
