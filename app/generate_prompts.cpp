@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/lfs_pointer.h"
 #include "checkpoint/json.h"
 #include "data/utf8_text.h"
 #include "generate.h"
@@ -14,10 +15,29 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+// What other programs let a line say, and here is said once for all.
+void refuse_settings(const JsonObject& line) {
+  constexpr std::array<std::pair<const char*, const char*>, 9> settings{
+      {{"max_tokens", "max-tokens"},
+       {"max_new_tokens", "max-tokens"},
+       {"temperature", "temperature"},
+       {"top_k", "top-k"},
+       {"top_p", "top-p"},
+       {"seed", "seed"},
+       {"stop", "stop"},
+       {"n", "num-samples"},
+       {"system", "system"}}};
+  for (const auto& [key, option] : settings)
+    require(line.find(key) == nullptr, ErrorKind::data,
+            "{}: '{}' cannot be set line by line; give --{} for all, or leave it out", line.what(),
+            key, option);
+}
+
 // {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}, ...]}
 Prompt parse_line(std::string_view line, const std::string& what) {
-  const nlohmann::json json = parse_json(line, what);
+  const nlohmann::json json = parse_json(line, what, RepeatedKeys::last_counts);
   const JsonObject object(json, what);
+  refuse_settings(object);
   Prompt prompt;
   prompt.place = what;
   if (object.find("messages") == nullptr) {
@@ -46,6 +66,7 @@ void read_lines(const fs::path& file, std::vector<Prompt>& out) {
 
 // A text without the end of its last line, which editors add.
 Prompt whole(std::string text, std::string place) {
+  require(!is_lfs_pointer(text), ErrorKind::data, "{} is {}", place, lfs_pointer_text);
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   return {std::move(text), {}, {}, std::move(place)};

@@ -174,6 +174,18 @@ TEST_F(FoundFolders, WhatIsNoModelIsNamed) {
     EXPECT_EQ(done.code, 4) << done.err;
     EXPECT_NE(done.err.find(says), std::string::npos) << done.err;
   }
+  const auto prompts = [&](const std::string& file, const std::string& text) {
+    write_text_atomically(home() / file, text);
+    return run(
+        {"generate", "--model", at("m"), "--prompt-file", at(file), "--max-tokens", "1", "--json"});
+  };
+  EXPECT_NE(prompts("p.txt", pointer).err.find("p.txt' is a Git LFS pointer"), std::string::npos);
+  const Finished set = prompts("p.jsonl", "{\"prompt\": \"a\", \"max_tokens\": 5}\n");
+  EXPECT_EQ(set.code, 4);
+  EXPECT_NE(set.err.find("line 1: 'max_tokens' cannot be set line by line"), std::string::npos)
+      << set.err;
+  const Finished twice = prompts("q.jsonl", "{\"prompt\": \"a\", \"id\": 1, \"prompt\": \"b\"}\n");
+  EXPECT_EQ(Json::parse(twice.out)["prompt"], "b") << twice.err;
   // Raw tokens have no form that would show it.
   std::vector<std::string> raw = eval("m", at("pointer.txt"));
   raw.insert(raw.end(), {"--data-format", "raw-u16"});
