@@ -90,6 +90,9 @@ int run_convert(const Arguments& arguments) {
                  "the weights are held once in f32: a machine with more memory is needed");
   engine.allocate();
   load_weights_from(source, engine, log);
+  if (!source.tokenizer_fault.empty())
+    warn_line(log, "the tokenizer is not understood, its files are copied as they are: {}",
+              source.tokenizer_fault);
   if (o.layout == Layout::checkpoint)
     write_checkpoint(o.to, source, engine);
   else

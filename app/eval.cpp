@@ -214,6 +214,7 @@ std::vector<Scored> score(const EvalOptions& o, const ModelSource& source, Engin
   std::string fault;
   const std::optional<TextTokenizer> found = find_tokenizer(o, source, fault);
   const TextTokenizer* const tokenizer = found ? &*found : nullptr;
+  if (tokenizer != nullptr) warn_of(tokenizer->bpe(), source.config.vocabulary, log);
   log_line(log, "text      {}",
            to_string(text_bounds({source.config, source.generation_eos, tokenizer}), tokenizer));
   std::vector<Scored> documents;

@@ -125,6 +125,7 @@ class Writer {
 
   void finish(Text& text, TextEnd end) {
     if (text.stream) put(text, text.stream->finish());
+    if (text.stream) text.record.unfinished = text.stream->unfinished();
     text.record.end = end;
     text.ended = true;
     print_ended();
@@ -159,6 +160,8 @@ class Writer {
 TextTools tools_for(const GenerateOptions& o, const ModelSource& source,
                     const std::vector<Prompt>& prompts) {
   TextTools tools;
+  tools.vocabulary = source.config.vocabulary;
+  std::ranges::for_each(o.stops, check_stop_text);
   tools.stops = o.stops;
   if (o.prompt_ids.empty() || !o.source.tokenizer.empty()) {
     tools.text = tokenizer_of(source, o.source);
@@ -220,10 +223,7 @@ int64_t positions_for(const GenerateOptions& o, const ModelConfig& config,
           "--context {} exceeds the model's {} positions", o.context, config.positions);
   int64_t needed = 0;
   for (const Prompt& prompt : prompts) {
-    for (const int32_t id : prompt.ids)
-      require(id < config.vocabulary, ErrorKind::usage,
-              "--prompt-ids '{}' is no token id below the vocabulary's size {}", id,
-              config.vocabulary);
+    check_prompt_ids(prompt.ids, config.vocabulary, prompt.place);
     const auto length = static_cast<int64_t>(prompt.ids.size());
     const int64_t limit = o.context > 0 ? o.context : config.positions;
     require(length + o.max_tokens <= limit, ErrorKind::usage,
@@ -288,6 +288,7 @@ int run_generate(const Arguments& arguments) {
                  "f32 (no second copy)");
   engine.allocate();
   load_weights_from(source, engine, log);
+  if (tools.tokenizer != nullptr) warn_of(*tools.tokenizer, source.config.vocabulary, log);
   log_memory(log, engine);
   Generator generator(engine, o.sampler, tools.bounds.ends);
   if (tools.tokenizer != nullptr)

@@ -34,6 +34,7 @@ struct TextTools {
   std::optional<ChatTemplate> chat;
   std::vector<std::string> stops;  // the user's, and the template's
   TextBounds bounds;
+  int64_t vocabulary = 0;  // of the model
 };
 
 // What to continue: a text, a conversation, or ids.
@@ -57,15 +58,22 @@ std::vector<Prompt> read_prompts(const GenerateOptions& options);
 std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& options,
                                    const TextTools& tools, ChatEncoder* chat);
 
+// Refuses ids that the model does not have; `place` is where the prompt is from.
+void check_prompt_ids(const std::vector<int32_t>& ids, int64_t vocabulary,
+                      const std::string& place);
+
 // A text that was written, as a line of JSON.
 struct Record {
   const Prompt& prompt;
   uint64_t sample = 0;
   std::string text = {};
+  std::string unfinished = {};  // behind it, the beginning of a character
   std::vector<int32_t> tokens = {};
   TextEnd end = TextEnd::length;
 };
 std::string json_line(const Record& record, bool has_text);
+// Its text with U+FFFD for bytes that form no character.
+std::string shown_text(const Record& record);
 
 // Prints, and ends the program with an error when nobody can read it.
 void print_out(std::string_view text);

@@ -10,14 +10,20 @@
 namespace rankine {
 namespace {
 
+struct Room {
+  int64_t positions, vocabulary;
+};
+
 // The ids of a conversation that leave room for a reply. What was said first is forgotten when it
 // has become too long.
 std::vector<int32_t> fitting_ids(Conversation& conversation, ChatEncoder& encoder,
-                                 int64_t positions, Log& log) {
+                                 const Room& room, Log& log) {
+  const int64_t positions = room.positions;
   std::vector<ChatMessage>& messages = conversation.messages;
   const size_t first = messages[0].role == "system" ? 1 : 0;
   for (;;) {
     std::vector<int32_t> ids = encoder.encode(conversation, true).ids;
+    check_prompt_ids(ids, room.vocabulary, "");
     if (static_cast<int64_t>(ids.size()) < positions) return ids;
     require(messages.size() > first + 2, ErrorKind::usage,
             "a message of {} tokens leaves no room for a reply in {} positions; choose a larger "
@@ -45,7 +51,7 @@ int converse(const Chat& chat, Generator& generator, int64_t positions, Log& log
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     messages.push_back({"user", line});
-    const std::vector<int32_t> ids = fitting_ids(conversation, chat.encoder, positions, log);
+    const std::vector<int32_t> ids = fitting_ids(conversation, chat.encoder, {positions, tools.vocabulary}, log);
     const Prompt prompt{line, conversation, ids};
     Record record{.prompt = prompt};
     TextStream stream(*tools.tokenizer, tools.stops, ids);
@@ -63,11 +69,12 @@ int converse(const Chat& chat, Generator& generator, int64_t positions, Log& log
           return !stream.stopped() && stop.received() == 0;
         });
     add(stream.finish());
+    record.unfinished = stream.unfinished();
     const int signal = stop.received();
     const bool ends = signal != 0 && (signal != SIGINT || !asks);
     if (!ends || !o.json) print_out(o.json ? json_line(record, true) : "\n");
     if (ends) return stopped_code(signal);
-    messages.push_back({"assistant", record.text});
+    messages.push_back({"assistant", shown_text(record)});
   }
   if (asks) print_out("\n");
   return 0;

@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/lfs_pointer.h"
 #include "checkpoint/json.h"
+#include "data/utf8_text.h"
 #include "generate.h"
 #include "standard_input.h"
 
@@ -13,13 +15,33 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+// What other programs let a line say, and here is said once for all.
+void refuse_settings(const JsonObject& line) {
+  constexpr std::array<std::pair<const char*, const char*>, 9> settings{
+      {{"max_tokens", "max-tokens"},
+       {"max_new_tokens", "max-tokens"},
+       {"temperature", "temperature"},
+       {"top_k", "top-k"},
+       {"top_p", "top-p"},
+       {"seed", "seed"},
+       {"stop", "stop"},
+       {"n", "num-samples"},
+       {"system", "system"}}};
+  for (const auto& [key, option] : settings)
+    require(line.find(key) == nullptr, ErrorKind::data,
+            "{}: '{}' cannot be set line by line; give --{} for all, or leave it out", line.what(),
+            key, option);
+}
+
 // {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}, ...]}
 Prompt parse_line(std::string_view line, const std::string& what) {
+  const nlohmann::json json = parse_json(line, what, RepeatedKeys::last_counts);
+  refuse_settings(JsonObject(json, what));
   Prompt prompt;
   prompt.place = what;
   Conversation read = parse_conversation(line, {}, false, what);
-  const bool is_text = read.messages.size() == 1 && read.extras.empty() &&
-                       parse_json(line, what).contains("prompt");
+  const bool is_text =
+      read.messages.size() == 1 && read.extras.empty() && json.contains("prompt");
   if (is_text)
     prompt.text = read.messages[0].content;
   else
@@ -41,6 +63,7 @@ void read_lines(const fs::path& file, std::vector<Prompt>& out) {
 
 // A text without the end of its last line, which editors add.
 Prompt whole(std::string text, std::string place) {
+  require(!is_lfs_pointer(text), ErrorKind::data, "{} is {}", place, lfs_pointer_text);
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   return {std::move(text), {}, {}, std::move(place)};
@@ -111,6 +134,14 @@ std::vector<Prompt> read_prompts(const GenerateOptions& o) {
   return prompts;
 }
 
+void check_prompt_ids(const std::vector<int32_t>& ids, int64_t vocabulary,
+                      const std::string& place) {
+  for (const int32_t id : ids)
+    require(id < vocabulary, ErrorKind::usage,
+            "{}a prompt has the token {}, and the model a vocabulary of {}", before(place), id,
+            vocabulary);
+}
+
 std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& o,
                                    const TextTools& tools, ChatEncoder* chat) {
   if (!prompt.ids.empty()) return prompt.ids;
@@ -127,6 +158,13 @@ std::vector<int32_t> encode_prompt(const Prompt& prompt, const GenerateOptions& 
   return ids;
 }
 
+std::string shown_text(const Record& record) {
+  const std::string text = record.text + record.unfinished;
+  std::string buffer;
+  uint64_t replaced = 0;
+  return std::string(valid_utf8(text, buffer, replaced));
+}
+
 std::string json_line(const Record& record, bool has_text) {
   Json json;
   if (!record.prompt.is_chat()) {
@@ -137,10 +175,10 @@ std::string json_line(const Record& record, bool has_text) {
       json["messages"].push_back({{"role", message.role}, {"content", message.content}});
   }
   json["sample"] = record.sample;
-  if (has_text) json["text"] = record.text;
+  if (has_text) json["text"] = shown_text(record);
   json["tokens"] = record.tokens;
   json["finish_reason"] = record.end == TextEnd::length ? "length" : "stop";
-  // Bytes that form no character cannot stand in JSON.
+  // A prompt may have bytes that form no character.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

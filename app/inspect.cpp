@@ -143,7 +143,8 @@ int run_inspect(const Arguments& arguments) {
     return 0;
   }
   const ModelSource source = open_model(target);
-  for (const std::string& warning : source.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  Log log(stderr);
+  warn_of(source, log);
   Json json = model_json(source);
   if (source.kind == ModelSource::Kind::checkpoint) json["checkpoint"] = checkpoint_json(source);
   if (is_there(fs::path(target) / "metrics.jsonl")) json["run"] = run_json(target);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/hf_folder.h"
 #include "checkpoint/hf_generation.h"
 #include "checkpoint/hf_model.h"
 #include "checkpoint/hf_names.h"
@@ -43,7 +44,7 @@ ModelSource open_checkpoint(const fs::path& folder) {
   const Manifest manifest = read_manifest(folder);
   read_small_files(folder, manifest);  // compares them with their checksums
   ModelSource source{ModelSource::Kind::checkpoint, folder, {}, {}};
-  if (!manifest.sealed) source.warnings.push_back(unsealed_warning(folder));
+  if (!manifest.sealed) source.notes.push_back(unsealed_warning(folder));
   source.state = parse_run_state(manifest.state, (folder / manifest_name).string());
   source.config = source.state->model;
   source.tokenizer = source.state->tokenizer;
@@ -68,15 +69,17 @@ ModelSource open_model(const std::string& name) {
   const NewestCheckpoint newest = newest_checkpoint(folder);
   if (newest.found) {
     ModelSource source = open_checkpoint(newest.found->folder);
-    for (const std::string& warning : fallback_warnings(newest)) source.warnings.push_back(warning);
+    for (const std::string& warning : fallback_warnings(newest)) source.notes.push_back(warning);
     return source;
   }
   require(newest.skipped.empty(), ErrorKind::data, "'{}' holds no complete checkpoint: {}", name,
           newest.skipped.empty() ? "" : newest.skipped.front());
-  require(is_there(folder / "config.json"), ErrorKind::data,
-          "'{}' holds neither a config.json nor a complete checkpoint", name);
+  if (!is_there(folder / "config.json")) fail_without_config(folder);
   ModelSource source{ModelSource::Kind::hugging_face, folder, {}, {}};
   source.config = read_hf_config(folder / "config.json");
+  source.notes =
+      leave_out_foreign_ids(source.config, fmt::format("'{}'", (folder / "config.json").string()));
+  std::ranges::copy(hf_folder_notes(folder), std::back_inserter(source.notes));
   read_generation(source);
   open_tokenizer(source);
   if (source.text_tokenizer != nullptr) source.tokenizer = source.text_tokenizer->identity();
@@ -122,11 +125,27 @@ void require_finite(const ModelSource& source, const Engine& engine) {
 }
 
 }  // namespace
+void warn_of(const ModelSource& source, Log& log) {
+  for (const std::string& note : source.notes) warn_line(log, "{}", note);
+}
+
+void warn_of(const BpeTokenizer& tokenizer, Log& log) {
+  for (const std::string& note : tokenizer.notes()) warn_line(log, "{}", note);
+}
+
+void warn_of(const BpeTokenizer& tokenizer, int64_t vocabulary, Log& log) {
+  warn_of(tokenizer, log);
+  if (tokenizer.vocabulary() > vocabulary)
+    warn_line(log,
+              "the tokenizer's special tokens from id {} on ('{}') are beyond the model's "
+              "vocabulary: they can be neither read nor written",
+              vocabulary, tokenizer.added_text(static_cast<int32_t>(tokenizer.vocabulary() - 1)));
+}
 
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log) {
+  warn_of(source, log);
   Ops& ops = engine.executor().ops();
   const std::vector<NamedTensor> weights = engine.store().weights();
-  for (const std::string& warning : source.warnings) warn_line(log, "{}", warning);
   switch (source.kind) {
     case ModelSource::Kind::preset:
       fail(ErrorKind::usage, "a preset is a shape without weights; give the folder of a model");

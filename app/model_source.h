@@ -26,14 +26,13 @@ struct ModelSource {
   std::string tokenizer_fault = {};          // why not
   std::vector<int64_t> generation_eos = {};  // what ends a text, by generation_config.json
   std::string generation_config = {};        // that file's text, "" for none
-  std::vector<std::string> notes = {};       // what its files say that is left out, for the user
-  std::vector<std::string> warnings = {};  // of damage that was gone round; said when loading
+  std::vector<std::string> notes = {};       // what is left out of its files or gone round, for the user
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.
 ModelSource open_model(const std::string& name);
 // Fills the engine's weights from the source (a preset: Error{usage}, it has none). Error{data}
-// that names the first weight that is not finite. All ranks of the engine call it together.
+// that names the first weight that is not finite; warns of what is left out. All ranks of the engine call it together.
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
 
 // The files that go with the source's weights wherever they go: name -> text. The tokenizer's,
@@ -44,6 +43,11 @@ std::map<std::string, std::string> carried_files(const ModelSource& source);
 // otherwise the model's.
 TextTokenizer with_bounds_of(const TextTokenizer& tokenizer, const ModelConfig& config,
                              const std::string& begin, const std::string& end);
+// What is left out of a model's files, or of a tokenizer's.
+void warn_of(const ModelSource& source, Log& log);
+void warn_of(const BpeTokenizer& tokenizer, Log& log);
+// The same for a tokenizer that a model of this vocabulary works with.
+void warn_of(const BpeTokenizer& tokenizer, int64_t vocabulary, Log& log);
 
 // The texts of --help and of a run's opening lines.
 std::string model_line(

@@ -28,7 +28,7 @@ TextTokenizer tokenizer_of(const ModelSource& source, const TextModelOptions& o)
           source.tokenizer_fault.empty() ? "" : " (" + source.tokenizer_fault + ")");
   TextTokenizer tokenizer = wanted.empty() ? *source.text_tokenizer : TextTokenizer::open(wanted);
   require(
-      tokenizer.vocabulary() <= source.config.vocabulary, ErrorKind::data,
+      tokenizer.bpe().text_vocabulary() <= source.config.vocabulary, ErrorKind::data,
       "the tokenizer has ids up to {} and the model a vocabulary of {}: they do not go together",
       tokenizer.vocabulary() - 1, source.config.vocabulary);
   return with_bounds_of(tokenizer, source.config, o.begin_token, o.end_token);

@@ -6,6 +6,7 @@
 #include "data/show_samples.h"
 #include "data/token_source.h"
 #include "make_tokens.h"
+#include "model_source.h"
 #include "ranks.h"
 
 namespace rankine {
@@ -65,6 +66,7 @@ int run_tokenize(const Arguments& arguments) {
       TextTokenizer::open(o.tokenizer).with_bounds(o.begin_token, o.end_token);
   const TokenizeJob job = tokenize_job(files, o.text, tokenizer);
   Log log(stderr);
+  warn_of(job.tokenizer.bpe(), log);
   TokenFileWriter writer(o.output);
   make_tokens(job, writer, o.threads, log);
   const TokenData made = TokenData::open({{o.output, DataFormat::tokens}});

@@ -11,6 +11,7 @@
 #include "data/text_report.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/bpe_trainer.h"
+#include "model_source.h"
 #include "standard_input.h"
 
 namespace rankine {
@@ -26,7 +27,10 @@ void write_out(std::string_view text) {
 BpeTokenizer open_tokenizer(const fs::path& path) {
   require(!path.empty(), ErrorKind::usage,
           "--tokenizer is missing: a tokenizer.json, or a folder with one");
-  return BpeTokenizer::open(path);
+  BpeTokenizer tokenizer = BpeTokenizer::open(path);
+  Log log(stderr);
+  warn_of(tokenizer, log);
+  return tokenizer;
 }
 
 // Documents of all files, each whole.

@@ -162,6 +162,7 @@ RunState begin_run(const TrainOptions& o, const ModelSource& source, Engine& eng
   if (o.run.resume)
     log_line(log, "resumed   from step 0: the run stopped before its first checkpoint");
   if (source.kind == ModelSource::Kind::preset || o.from_scratch) {
+    warn_of(source, log);
     engine.store().initialise(o.run.seed);
   } else {
     load_weights_from(source, engine, log);
@@ -212,6 +213,8 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
     state.data_identity = in.data.identity();
     print_rate_change(before, o, log);
   }
+  if (in.text.tokenizer)
+    warn_of(in.text.tokenizer->bpe(), state.model.vocabulary, log);
   const ExtraFiles files = run_files(in.text, in.source, o.from_scratch);
   if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());

@@ -75,7 +75,8 @@ ModelConfig training_config(const TrainOptions& o, const ModelSource& source,
   config.dropout = o.run.dropout;
   require(o.run.seq_length <= config.positions, ErrorKind::usage,
           "--seq-length {} exceeds the model's {} positions", o.run.seq_length, config.positions);
-  require(tokenizer == nullptr || tokenizer->vocabulary() <= config.vocabulary, ErrorKind::data,
+  require(tokenizer == nullptr || tokenizer->bpe().text_vocabulary() <= config.vocabulary,
+          ErrorKind::data,
           "the tokenizer has a vocabulary of {}, the model of '{}' one of {}; give the model's own "
           "--tokenizer",
           tokenizer == nullptr ? 0 : tokenizer->vocabulary(), o.model, config.vocabulary);

@@ -106,9 +106,9 @@ HfPlace hf_place(const ModelConfig& config, std::string_view parameter,
 }
 
 std::string official_hf_name(const ModelConfig& config, std::string_view name) {
-  const bool bare = config.family == Family::gpt2 && !name.starts_with("transformer.") &&
-                    !name.starts_with("lm_head.");
-  return bare ? fmt::format("transformer.{}", name) : std::string(name);
+  const std::string prefix = config.family == Family::gpt2 ? "transformer." : "model.";
+  const bool bare = !name.starts_with(prefix) && !name.starts_with("lm_head.");
+  return bare ? prefix + std::string(name) : std::string(name);
 }
 
 bool is_ignored_hf_name(const ModelConfig& config, std::string_view name) {

@@ -27,7 +27,8 @@ struct HfTensor {
 
 // In the order of the model's blocks; a tied head is not among them.
 std::vector<HfTensor> hf_tensors(const ModelConfig& config);
-// The official name for one found in a file: GPT-2 is met with and without "transformer.".
+// The official name for one found in a file: they are met with and without the prefix of the model
+// without its head, "transformer." or "model.".
 std::string official_hf_name(const ModelConfig& config, std::string_view name);
 // Where an element of one of this program's parameters is in the official files.
 struct HfPlace {

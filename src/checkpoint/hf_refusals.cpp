@@ -48,6 +48,8 @@ constexpr std::array refusals{
     Refusal{"rotary_pct", Neutral::one, position},
     Refusal{"rope_interleaved", Neutral::no, position},
     Refusal{"alibi", Neutral::no, position},
+    Refusal{"is_causal", Neutral::yes, "attention that looks ahead"},
+    Refusal{"use_bidirectional_attention", Neutral::no, "attention that looks ahead"},
     Refusal{"no_rope_layers", Neutral::only_null, position},
     Refusal{"position_embedding_type", Neutral::only_null, position},
     Refusal{"use_qk_norm", Neutral::no, "normalised queries and keys"},

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/hf_folder.h"
 #include "checkpoint/json.h"
 
 namespace rankine {
@@ -10,14 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
-
-[[noreturn]] void fail_without_weights(const fs::path& folder) {
-  require(is_folder(folder), ErrorKind::data, "'{}' is not a folder", folder.string());
-  for (const char* older : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    require(!is_there(folder / older), ErrorKind::data,
-            "'{}' has only {}; convert the weights to safetensors first", folder.string(), older);
-  fail(ErrorKind::data, "'{}' has neither {} nor {}", folder.string(), single_name, index_name);
-}
 
 }  // namespace
 
@@ -62,8 +55,8 @@ void HfSource::open_shards(const fs::path& folder, const fs::path& index) {
   for (const auto& [tensor, name] : map) {
     auto file = files_.find(name);
     if (file == files_.end()) {
-      require(is_there(folder / name), ErrorKind::data, "{} lists the file '{}', which is absent",
-              what, name);
+      require(is_there(folder / name), ErrorKind::data, "{} lists the file '{}', which {}", what,
+              name, absence_text(folder / name));
       file = files_.emplace(name, folder / name).first;
     }
     const SafetensorsEntry* entry = file->second.find(tensor);

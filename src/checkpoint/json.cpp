@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 
 namespace rankine {
 
 using nlohmann::json;
 
-json parse_json(std::string_view text, std::string_view what) {
+json parse_json(std::string_view text, std::string_view what, RepeatedKeys repeated) {
+  require(!is_lfs_pointer(text), ErrorKind::data, "{} is {}", what, lfs_pointer_text);
   // The parser takes a NUL for the end of its input and would not look at what follows.
   require(text.find('\0') == std::string_view::npos, ErrorKind::data, "{}: NUL byte at offset {}",
           what, text.find('\0'));
@@ -21,7 +23,7 @@ json parse_json(std::string_view text, std::string_view what) {
             max_depth);
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key)
+    if (event == json::parse_event_t::key && repeated == RepeatedKeys::refused)
       require(keys.back().insert(parsed.get_ref<const std::string&>()).second, ErrorKind::data,
               "{}: key {} occurs twice", what, json_excerpt(parsed));
     return true;

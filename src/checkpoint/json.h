@@ -8,8 +8,11 @@
 // JSON from files nobody vouches for. Rule: every fault becomes Error{data} that names its place.
 namespace rankine {
 
-// Strict parsing: valid UTF-8, one value, at most 64 levels, no key twice in one object.
-nlohmann::json parse_json(std::string_view text, std::string_view what);
+enum class RepeatedKeys : uint8_t { refused, last_counts };
+// Strict parsing: valid UTF-8, one value, at most 64 levels, no key twice in one object unless told
+// otherwise.
+nlohmann::json parse_json(std::string_view text, std::string_view what,
+                          RepeatedKeys repeated = RepeatedKeys::refused);
 
 // `text` between quotes with everything JSON wants escaped.
 std::string json_quoted(const std::string& text);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/lfs_pointer.h"
 #include "checkpoint/json.h"
 #include "checkpoint/safetensors.h"
 
@@ -26,8 +27,7 @@ DType parse_dtype(const std::string& word, std::string_view what, const std::str
 
 // What files that are often met under the name look like.
 std::string_view guess_content(std::string_view start) {
-  if (start.starts_with("version https://git-lfs"))
-    return "a Git LFS pointer, not the weights; run 'git lfs pull' or download the file itself";
+  if (is_lfs_pointer(start)) return lfs_pointer_text;
   if (start.starts_with("PK\x03\x04"))
     return "a PyTorch zip archive (pytorch_model.bin); convert it to safetensors first";
   if (start.size() > 2 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 && start[2] != 0)

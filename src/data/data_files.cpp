@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/lfs_pointer.h"
 #include "data/token_file.h"
 #include "data/token_formats.h"
 
@@ -177,8 +178,10 @@ std::vector<fs::path> expand_paths(const std::vector<fs::path>& paths) {
 DataFile detect_format(const fs::path& path, DataFormat wanted) {
   using enum DataFormat;
   const bool of_text = wanted == text || wanted == jsonl || wanted == instructions;
-  if (wanted != automatic && !of_text) return {path, wanted};
   std::string beginning = beginning_of(path, Compression::none);
+  require(!is_lfs_pointer(beginning), ErrorKind::data, "'{}' is {}", path.string(),
+          lfs_pointer_text);
+  if (wanted != automatic && !of_text) return {path, wanted};
   const FileBytes raw(reinterpret_cast<const uint8_t*>(beginning.data()), beginning.size());
   if (wanted == automatic) {
     if (looks_like_token_file(raw)) return {path, tokens};

@@ -13,6 +13,27 @@ bool BpeTokenizer::is_special(int32_t id) const {
   return at != added_.end() && at->second.special;
 }
 
+int64_t BpeTokenizer::text_vocabulary() const {
+  const auto needs = [&](int32_t id) {
+    const auto among = [&](const TokenIds& ids) { return std::ranges::find(ids, id) != ids.end(); };
+    return is_token(id) && (!is_special(id) || among(template_.before) || among(template_.after));
+  };
+  int64_t size = vocabulary();
+  while (size > 0 && !needs(static_cast<int32_t>(size - 1))) --size;
+  return size;
+}
+
+std::string_view BpeTokenizer::added_text(int32_t id) const {
+  const auto at = added_.find(id);
+  return at == added_.end() ? std::string_view() : std::string_view(at->second.content);
+}
+
+bool BpeTokenizer::spells_special(std::string_view text) const {
+  return std::ranges::any_of(added_, [&](const auto& added) {
+    return added.second.special && text.find(added.second.content) != std::string_view::npos;
+  });
+}
+
 int32_t BpeTokenizer::added_id(std::string_view content) const {
   for (const auto& [id, token] : added_)
     if (token.content == content) return id;

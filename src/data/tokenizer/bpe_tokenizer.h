@@ -47,6 +47,9 @@ class BpeTokenizer {
   std::string decode(const TokenIds& ids, bool skip_special = false) const;
 
   int64_t vocabulary() const { return static_cast<int64_t>(is_token_.size()); }  // largest id + 1
+  // Likewise of what text becomes by itself: without special tokens that must be asked for. A model
+  // needs these rows at least.
+  int64_t text_vocabulary() const;
   bool is_token(int32_t id) const {
     return id >= 0 && id < vocabulary() && is_token_[static_cast<size_t>(id)];
   }
@@ -67,6 +70,10 @@ class BpeTokenizer {
   }
   // All of them, as they are spelled.
   const AddedTokens& all_added() const { return all_added_; }
+  // The text of an added token, "" of any other.
+  std::string_view added_text(int32_t id) const;
+  // Whether `text` has a special token spelled in it.
+  bool spells_special(std::string_view text) const;
   // The id of an added token by its text, or -1.
   int32_t added_id(std::string_view content) const;
   // The id of an added token, or of an ordinary one with these bytes, or -1.
@@ -74,7 +81,9 @@ class BpeTokenizer {
   // Whether the ids of a text are those of its parts, one after the other, when it is cut between
   // an ASCII letter or digit and a line end.
   bool can_cut_at_lines() const;
-  // Of what the file says, whatever its layout and the order of its keys.
+  // What the file says that is not applied, for the user.
+  const std::vector<std::string>& notes() const { return notes_; }
+  // Of what the file says of ids and text, whatever its layout and the order of its keys.
   uint64_t hash() const { return hash_; }
   // The text of a tokenizer.json that gives this tokenizer.
   const std::string& json() const { return json_; }
@@ -104,6 +113,7 @@ class BpeTokenizer {
   SpecialIds special_;
   std::vector<bool> is_token_;
   bool keeps_text_ = false;
+  std::vector<std::string> notes_;
   uint64_t hash_ = 0;
   std::string json_;
 };

@@ -3,11 +3,14 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/lfs_pointer.h"
+
 namespace rankine {
 
 using nlohmann::json;
 
 json parse_tokenizer_json(std::string_view text, const std::string& file) {
+  require(!is_lfs_pointer(text), ErrorKind::data, "'{}' is {}", file, lfs_pointer_text);
   // The parser takes a NUL for the end of its input and would not look at what follows.
   require(text.find('\0') == std::string_view::npos, ErrorKind::data, "'{}': NUL byte at offset {}",
           file, text.find('\0'));
@@ -101,11 +104,6 @@ std::string JsonMembers::text_or(const char* key, std::string_view fallback) {
 bool JsonMembers::flag_or(const char* key, bool fallback) {
   read_.insert(key);
   return has(key) ? at(key).flag() : fallback;
-}
-
-void JsonMembers::expect_absent(const char* key, std::string_view why) {
-  read_.insert(key);
-  if (has(key)) at(key).refuse("{} is not understood: {}", at(key).excerpt(), why);
 }
 
 void JsonMembers::finish() const {

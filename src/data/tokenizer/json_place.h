@@ -56,8 +56,6 @@ class JsonMembers {
   JsonPlace at(const char* key);    // must be there; may be null
   std::string text_or(const char* key, std::string_view fallback);
   bool flag_or(const char* key, bool fallback);
-  // A member that only one value is understood of, by null or absence among others.
-  void expect_absent(const char* key, std::string_view why);
   void skip(const char* key) { read_.insert(key); }  // says nothing about ids or text
   void finish() const;
 

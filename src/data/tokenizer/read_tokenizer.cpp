@@ -17,6 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+// Libraries save what they were last called with: how batches of texts are cut and filled up. It is
+// no part of what a text's ids are.
+constexpr std::array settings_of_calls{"truncation", "padding"};
+
 AddedToken read_added_token(const JsonPlace& place) {
   JsonMembers members(place);
   AddedToken token;
@@ -51,8 +55,10 @@ BpeTokenizer BpeTokenizer::open(const fs::path& path) {
 
 BpeTokenizer BpeTokenizer::parse(std::string_view text, const std::string& file,
                                  const TokenizerSettings& settings) {
-  const Json root = parse_tokenizer_json(text, file);
+  Json root = parse_tokenizer_json(text, file);
   BpeTokenizer out(JsonPlace(root, file), text);
+  for (const char* key : settings_of_calls)
+    if (root.contains(key)) root[key] = nullptr;
   const std::string canonical = root.dump();
   out.hash_ = XXH3_64bits(canonical.data(), canonical.size());
   out.read_special(settings, file);
@@ -62,8 +68,13 @@ BpeTokenizer BpeTokenizer::parse(std::string_view text, const std::string& file,
 BpeTokenizer::BpeTokenizer(const JsonPlace& root, std::string_view text) : json_(text) {
   JsonMembers members(root);
   members.skip("version");
-  members.expect_absent("truncation", "it would change the ids of long texts; make it null");
-  members.expect_absent("padding", "it would add ids; make it null");
+  for (const char* key : settings_of_calls) {
+    members.skip(key);
+    if (members.has(key))
+      notes_.push_back(fmt::format(
+          "{}: '{}' is a setting of the call that used the tokenizer last, and is not applied",
+          root.name(), key));
+  }
   const Json none;
   const auto part = [&](const char* key) {
     return members.has(key) ? members.at(key) : (members.skip(key), root.child(none, key));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lfs_pointer.h"
 #include "data/tokenizer/json_place.h"
 
 namespace rankine {
@@ -53,6 +54,7 @@ Json model(const ByteLevelFile& file) {
 std::vector<std::pair<std::string, std::string>> read_merges_file(const fs::path& path) {
   std::vector<std::pair<std::string, std::string>> merges;
   const std::string text = read_text(path);
+  require(!is_lfs_pointer(text), ErrorKind::data, "'{}' is {}", path.string(), lfs_pointer_text);
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

@@ -11,6 +11,14 @@ std::string refusal(const std::string& text) {
   return message_of([&] { parse_json(text, "file.json"); });
 }
 
+TEST(ParseJson, TheLastOfRepeatedKeysCountsWhereItIsAskedFor) {
+  const char* text = R"({"a": 1, "b": {"c": 1, "c": 2}, "a": 3})";
+  EXPECT_EQ(parse_json(text, "line", RepeatedKeys::last_counts),
+            nlohmann::json::parse(R"({"a": 3, "b": {"c": 2}})"));
+  EXPECT_NE(test::message_of([&] { parse_json(text, "line"); }).find("occurs twice"),
+            std::string::npos);
+}
+
 TEST(Json, ParsesOrdinaryText) {
   EXPECT_EQ(parse_json(R"( {"a": [1, -2, 3.5, "x", null, true]} )", "t")["a"].size(), 6u);
 }

@@ -193,8 +193,6 @@ TEST(BpeTokenizer, RefusesByNameWhatItDoesNotUnderstand) {
       {"/model/merges/0", 3, "model.merges[0]: a merge must be"},
       {"/model/merges/1", "x y", "model.merges[1]: 'xy' is no token"},
       {"/model/merges", nullptr, "model.merges: must be an array"},
-      {"/truncation", Json{{"max_length", 5}}, "truncation: "},
-      {"/padding", Json{{"length", 5}}, "padding: "},
       {"/normalizer", {{"type", "NFKC"}}, "normalizer.type: normalizer 'NFKC' is not understood"},
       {"/normalizer",
        {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}},
