@@ -34,6 +34,7 @@ struct LocalRanks {
   std::vector<std::string> command = {};            // the program and its arguments
   double timeout_seconds = 60;                      // for a rank that is stopped when others end
   std::function<std::string(int rank)> place = {};  // how messages call a rank
+  double grace_seconds = 5;  // for ranks to end by themselves after a failure
 };
 
 // Runs the command as so many ranks on this machine, which find each other by

@@ -136,7 +136,7 @@ class Job {
   const LocalRanks& job_;
   LocalBoard board_;
   std::vector<pid_t> processes_;  // by rank; 0: it has ended
-  int code_ = 0, asked_ = 0, first_signal_ = 0;
+  int code_ = 0, asked_ = 0, first_signal_ = 0, last_signal_ = 0;
   Clock::time_point last_asked_{}, kill_at_ = Clock::time_point::max();
   SilenceClock silence_;  // of those that are stopped while others have ended
 };
@@ -171,7 +171,8 @@ void Job::give_up(const std::string& why, int code) {
   code_ = board_.exit_code() != 0 ? board_.exit_code() : code;
   board_.fail(why, code);
   signal_all(SIGCONT);
-  kill_at_ = Clock::now() + std::chrono::seconds(5);
+  kill_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                std::chrono::duration<double>(job_.grace_seconds));
 }
 
 void Job::judge(int rank, int status) {
@@ -215,8 +216,11 @@ void Job::reap() {
 void Job::ask_to_stop(const siginfo_t& facts) {
   // `timeout` sends to the process and to its group, which is one request.
   const Clock::time_point now = Clock::now();
-  if (asked_ > 0 && now - last_asked_ < std::chrono::milliseconds(20)) return;
+  const bool echo =
+      facts.si_signo == last_signal_ && now - last_asked_ < std::chrono::milliseconds(20);
   last_asked_ = now;
+  last_signal_ = facts.si_signo;
+  if (echo) return;
   if (++asked_ == 1) first_signal_ = facts.si_signo;
   signal_all(asked_ == 1 ? SIGUSR1 : asked_ == 2 ? SIGTERM : SIGKILL);
 }

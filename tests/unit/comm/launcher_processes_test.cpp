@@ -10,7 +10,6 @@
 #include <fstream>
 #include <functional>
 
-#include "comm/launch.h"
 #include "support/temporary_folder.h"
 
 namespace rankine {
@@ -136,21 +135,18 @@ TEST_F(LauncherEnds, NotThatOfAnotherJobAround) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == SIGKILL) << status;
 }
 
-// Started by the test below as the ranks of a job.
-TEST(RankOfAJob, GivesUpAndHangs) {
-  if (std::getenv(started_variable) == nullptr) GTEST_SKIP() << "no job started this process";
-  if (std::string_view(std::getenv("OMPI_COMM_WORLD_RANK")) == "0") {
-    tell_starter(5);
-    end_launcher_after(50ms);
-  }
-  while (true) ::pause();
-}
-
-TEST(LocalJob, EndsWithTheCodeOfTheRankThatGaveUpThoughMpirunWasKilled) {
-  if (std::system("command -v mpirun.openmpi mpirun >/dev/null 2>&1") != 0)
-    GTEST_SKIP() << "Open MPI's mpirun is not installed (package openmpi-bin)";
-  const std::string program = fs::read_symlink("/proc/self/exe").string();
-  EXPECT_EQ(start_local_ranks(2, {program, "--gtest_filter=RankOfAJob.*"}), 5);
+TEST(IsStopped, IsWhatASignalStopped) {
+  const pid_t process = ::fork();
+  if (process == 0)
+    while (true) ::pause();
+  EXPECT_FALSE(is_stopped(process));
+  ::kill(process, SIGSTOP);
+  int status = 0;
+  ::waitpid(process, &status, WUNTRACED);
+  EXPECT_TRUE(is_stopped(process));
+  ::kill(process, SIGKILL);
+  ::waitpid(process, &status, 0);
+  EXPECT_FALSE(is_stopped(process));
 }
 
 }  // namespace

@@ -22,20 +22,22 @@ namespace fs = std::filesystem;
 
 class LocalRanks : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (std::system("command -v mpirun.openmpi mpirun >/dev/null 2>&1") != 0)
-      GTEST_SKIP() << "Open MPI's mpirun is not installed (package openmpi-bin)";
-  }
   fs::path home() const { return folder_.path(); }
   std::vector<std::string> shell(const std::string& script) const {
-    return {"sh", "-c", "home='" + home().string() + "'; rank=$OMPI_COMM_WORLD_RANK; " + script};
+    return {"sh", "-c", "home='" + home().string() + "'; rank=$RANKINE_RANK; " + script};
+  }
+  int run(int ranks, const std::string& script, double timeout = 60) const {
+    return start_local_ranks({.ranks = ranks,
+                              .command = shell(script),
+                              .timeout_seconds = timeout,
+                              .place = [](int rank) { return "rank " + std::to_string(rank); },
+                              .grace_seconds = 0.1});
   }
 
   // A process that does nothing but start the ranks; its exit code is theirs.
   pid_t starter(int ranks, const std::string& script) {
-    const std::vector<std::string> command = shell(script);
     const pid_t process = ::fork();
-    if (process == 0) ::_exit(start_local_ranks(ranks, command));
+    if (process == 0) ::_exit(run(ranks, script));
     return process;
   }
   static int code_of(pid_t process) {
@@ -70,31 +72,31 @@ class LocalRanks : public ::testing::Test {
 constexpr const char* forever = "while :; do sleep 0.02; done";
 
 TEST_F(LocalRanks, EveryRankRunsWithItsNumbers) {
-  ASSERT_EQ(start_local_ranks(3, shell("echo $OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_SIZE "
-                                       "$RANKINE_STARTED > $home/rank.$rank")),
+  ASSERT_EQ(run(3,
+                "echo $RANKINE_RANKS $OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK "
+                "> $home/rank.$rank"),
             0);
-  for (const char* rank : {"rank.0", "rank.1", "rank.2"})
-    EXPECT_EQ(read_text(home() / rank), "3 3 " + std::to_string(::getpid()) + "\n") << rank;
+  for (const char* rank : {"0", "1", "2"})
+    EXPECT_EQ(read_text(home() / (std::string("rank.") + rank)), std::string("3 3 ") + rank + "\n");
 }
 
 TEST_F(LocalRanks, StandardInputIsEmpty) {
-  EXPECT_EQ(start_local_ranks(1, shell("test -z \"$(cat)\"")), 0);
+  EXPECT_EQ(run(1, "test -z \"$(cat)\""), 0);
 }
 
 TEST_F(LocalRanks, TheExitCodeIsTheFailedRanks) {
-  EXPECT_EQ(start_local_ranks(2, shell(std::string("test $rank = 0 || exit 4; ") + forever)), 4);
+  EXPECT_EQ(run(2, std::string("test $rank = 0 || exit 4; ") + forever), 4);
 }
 
 TEST_F(LocalRanks, AKilledRankEndsTheJob) {
-  EXPECT_EQ(start_local_ranks(2, shell(std::string("test $rank = 0 || kill -9 $$; ") + forever)),
-            128 + SIGKILL);
+  EXPECT_EQ(run(2, std::string("test $rank = 0 || kill -9 $$; ") + forever), 128 + SIGKILL);
 }
 
 TEST_F(LocalRanks, OnlyTheRankSpeaksOfItsFailure) {
   ::testing::internal::CaptureStderr();
   ::testing::internal::CaptureStdout();
-  const int code = start_local_ranks(
-      2, shell(std::string("test $rank = 0 || { echo 'its own line' >&2; exit 4; }; ") + forever));
+  const int code =
+      run(2, std::string("test $rank = 0 || { echo 'its own line' >&2; exit 4; }; ") + forever);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "its own line\n");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(code, 4);
@@ -118,7 +120,7 @@ TEST_F(LocalRanks, ASecondSignalEndsThem) {
   const pid_t rank = process_of(0);
   ::kill(process, SIGTERM);
   wait_for("asked");
-  ::kill(process, SIGTERM);
+  ::kill(process, SIGINT);
   EXPECT_GE(code_of(process), 1);
   wait_for_end(rank);
 }
@@ -130,7 +132,7 @@ TEST_F(LocalRanks, AThirdSignalKillsEvenDeafRanks) {
   const pid_t ranks[] = {process_of(0), process_of(1)};
   ::kill(process, SIGINT);
   wait_for("asked");
-  ::kill(process, SIGINT);
+  ::kill(process, SIGTERM);
   wait_for("told");
   ::kill(process, SIGINT);
   EXPECT_GE(code_of(process), 1);
@@ -145,17 +147,49 @@ TEST_F(LocalRanks, TheyEndWithTheProcessThatStartedThem) {
   for (const pid_t rank : ranks) wait_for_end(rank);
 }
 
-TEST_F(LocalRanks, AMissingLauncherIsNamedWithItsPackage) {
-  const std::string path = std::getenv("PATH");
-  ::setenv("PATH", home().c_str(), 1);
-  const Error error = test::error_of([&] { start_local_ranks(2, {"true"}); });
-  ::setenv("PATH", path.c_str(), 1);
-  EXPECT_EQ(error.kind(), ErrorKind::environment);
-  EXPECT_NE(std::string(error.what()).find("openmpi-bin"), std::string::npos) << error.what();
+// Nothing that runs in them, and no signal, keeps them.
+TEST_F(LocalRanks, StoppedOnesEndWithIt) {
+  const pid_t process = starter(2, std::string(write_number) + forever);
+  const pid_t ranks[] = {process_of(0), process_of(1)};
+  for (const pid_t rank : ranks) ::kill(rank, SIGSTOP);
+  ::kill(process, SIGKILL);
+  EXPECT_EQ(code_of(process), -SIGKILL);
+  for (const pid_t rank : ranks) wait_for_end(rank);
+}
+
+TEST_F(LocalRanks, AKilledOneIsNamedWithItsSignalOnce) {
+  ::testing::internal::CaptureStderr();
+  const int code = run(3, std::string("test $rank = 0 || kill -11 $$; ") + forever);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, 128 + SIGSEGV);
+  EXPECT_TRUE(said ==
+                  "rankine: rank 1 was killed by signal 11 (Segmentation fault) while it "
+                  "started\n" ||
+              said ==
+                  "rankine: rank 2 was killed by signal 11 (Segmentation fault) while it "
+                  "started\n")
+      << said;
+}
+
+TEST_F(LocalRanks, OneThatStaysStoppedWhileOthersHaveEndedEndsTheJob) {
+  ::testing::internal::CaptureStderr();
+  const int code = run(2, "test $rank = 0 || kill -STOP $$", 0.3);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, 3);
+  EXPECT_TRUE(said.starts_with("rankine: rank 1 is stopped, ")) << said;
+}
+
+TEST_F(LocalRanks, ThoseThatASignalEndsBeforeTheyCatchItAreReportedOnce) {
+  ::testing::internal::CaptureStderr();
+  const pid_t process = starter(3, std::string(write_number) + forever);
+  for (int rank = 0; rank < 3; ++rank) process_of(rank);
+  ::kill(process, SIGINT);
+  EXPECT_EQ(code_of(process), 130);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "rankine: stopped by SIGINT\n");
 }
 
 TEST_F(LocalRanks, AnImpossibleNumberIsRefused) {
-  EXPECT_EQ(test::error_of([&] { start_local_ranks(0, {"true"}); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(test::error_of([&] { run(0, "true"); }).kind(), ErrorKind::usage);
 }
 
 }  // namespace
