@@ -14,8 +14,6 @@ constexpr std::string_view dict_methods[] = {"get", "items", "keys", "values", "
 constexpr std::string_view changing_list[] = {"append", "clear",  "extend",  "insert",
                                               "pop",    "remove", "reverse", "sort"};
 constexpr std::string_view changing_dict[] = {"clear", "pop", "popitem", "setdefault", "update"};
-// Methods of Python's that exist and are not offered.
-constexpr std::string_view missing_text[] = {"encode", "maketrans", "translate", "format_map"};
 
 template <size_t N>
 bool is_one_of(std::string_view name, const std::string_view (&names)[N]) {
@@ -55,8 +53,7 @@ bool find_attribute(RenderState& state, const TemplateValue& value, const std::s
   }
   if ((value.is(ValueKind::list) && value.as_list().form == ListForm::list &&
        is_one_of(name, changing_list)) ||
-      (value.is(ValueKind::dict) && is_one_of(name, changing_dict)) ||
-      (value.is(ValueKind::text) && is_one_of(name, missing_text))) {
+      (value.is(ValueKind::dict) && is_one_of(name, changing_dict))) {
     found = refused(value, name);
     return true;
   }
