@@ -33,18 +33,20 @@ class WaitNotice {
   WaitNotice(const WaitNotice&) = delete;
   WaitNotice& operator=(const WaitNotice&) = delete;
   ~WaitNotice() {
-    if (given_) tell_(-1);
+    if (given_ && !kept_) tell_(-1);
   }
   void give() {
     if (!tell_ || given_) return;
     tell_(peer_);
     given_ = true;
   }
+  // Whoever gives up after this rank is to see whom it waited for.
+  void keep() { kept_ = true; }
 
  private:
   const std::function<void(int)>& tell_;
   int peer_;
-  bool given_ = false;
+  bool given_ = false, kept_ = false;
 };
 
 }  // namespace
@@ -89,7 +91,10 @@ void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
     if (group_.settings_.interruption)
       if (const std::string why = group_.settings_.interruption(); !why.empty())
         throw Error(ErrorKind::environment, why);
-    if (silence.lasts_too_long()) report_silence(peer);
+    if (!silence.lasts_too_long()) continue;
+    notice.give();
+    notice.keep();
+    report_silence(peer);
   }
 }
 

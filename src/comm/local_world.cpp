@@ -22,9 +22,6 @@ class LocalWorld final : public World {
         board_(std::make_shared<LocalBoard>(LocalBoard::join(launched.board, launched.ranks))) {
     keep_freed_memory();
     board_->reach(rank_, LocalBoard::Stage::connecting);
-    for (int peer = 0; peer < size(); ++peer)
-      await(peer, "connecting", [&] { return board_->stage(peer) != LocalBoard::Stage::absent; });
-    board_->reach(rank_, LocalBoard::Stage::running);
   }
   int rank() const override { return rank_; }
   int size() const override { return board_->ranks(); }
@@ -70,7 +67,8 @@ std::unique_ptr<Communicator> LocalWorld::group(const std::vector<int>& members)
   const size_t id = groups_++;
   const auto mine = static_cast<size_t>(std::ranges::find(members, rank_) - members.begin());
   expect(mine < members.size(), "a group has the calling rank in it");
-  constexpr const char* doing = "making groups of ranks";
+  // The first group is of all ranks. The world is there by then, so that one rank alone reports.
+  const char* const doing = id == 0 ? "connecting" : "making groups of ranks";
   HostRings rings(std::vector(members.size(), true), mine, rings_of_one_host(members.size()));
   board_->tell(rank_, id, rings.make());
   std::vector<RingFile> files;
@@ -83,6 +81,7 @@ std::unique_ptr<Communicator> LocalWorld::group(const std::vector<int>& members)
   // A file can be reached as long as its process lives.
   for (const int member : members)
     await(member, doing, [&] { return board_->has_mapped(member, id); });
+  board_->reach(rank_, LocalBoard::Stage::running);
   GroupLinks links;
   for (size_t m = 0; m < members.size(); ++m) rings.add_links(m, links);
   for (SharedMemory& file : rings.take_memory()) mapped_.push_back(std::move(file));

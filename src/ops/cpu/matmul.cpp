@@ -1,5 +1,7 @@
 #include "ops/cpu/matmul.h"
 
+#include <sys/mman.h>
+
 #include <dnnl.hpp>
 #include <unordered_map>
 
@@ -28,6 +30,16 @@ bool gemm_is_faster(const Product& p) {
   return !p.transpose_b && (p.input == DType::f32 || p.k > 8192);
 }
 
+// onednn writes the code of a product into memory that it does not ask whether it got.
+void require_room_for_code() {
+  constexpr size_t enough = size_t{16} << 20;
+  void* const memory = ::mmap(nullptr, enough, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(memory != MAP_FAILED, ErrorKind::resource,
+          "out of memory: no addresses are left for the code of matrix products (ulimit -v)");
+  ::munmap(memory, enough);
+}
+
 }  // namespace
 
 struct Matmul::Compiled {
@@ -49,6 +61,7 @@ Matmul::Compiled& Matmul::compiled(const Product& product) {
   const auto found = cache_->products.find(product);
   if (found != cache_->products.end()) return found->second;
   expect(product.m > 0 && product.n > 0 && product.k > 0, "a matrix product of positive extents");
+  require_room_for_code();
   const std::unique_ptr<dnnl_primitive_desc, decltype(&dnnl_primitive_desc_destroy)> described(
       describe_product(product, cache_->engine.get(), gemm_is_faster(product)),
       dnnl_primitive_desc_destroy);

@@ -149,7 +149,7 @@ TEST_F(Interrupts, AtATerminalThePromptAndSigtermEndTheProgram) {
   wait_for(*waiting, "> ", 0);
   waiting->send(SIGINT);
   const Finished at_prompt = waiting->wait();
-  EXPECT_EQ(at_prompt.code, -SIGINT) << at_prompt.err;
+  EXPECT_EQ(at_prompt.code, 128 + SIGINT) << at_prompt.err;
   EXPECT_EQ(at_prompt.out, "> ");
 
   const auto writing = chat(terminal.program());

@@ -121,7 +121,6 @@ TEST_F(MeshPlans, MatchWhatTheRanksReserve) {
            "--zero", "1", "--precision", "f32", "--seq-length", "32", "--json", at("plan.json")});
   ASSERT_EQ(done.code, 0) << done.err;
   const Json json = Json::parse(read_text(at("plan.json")));
-  if (open_mpi_launcher().empty()) GTEST_SKIP() << "several ranks need Open MPI's mpirun in PATH";
   const Finished trained =
       run(train({"--ranks", "4", "--tensor-parallel", "2", "--zero", "1", "--threads", "0",
                  "--micro-batch-size", "1", "--steps", "1", "--output", at("run")}));
