@@ -25,7 +25,6 @@ struct TrainOptions {
   OptimizerOptions optimizer;
   ParallelOptions parallel;
   std::vector<std::string> warnings;    // about the options themselves
-  std::filesystem::path run_tokenizer;  // a resumed run's own, unless --tokenizer is given anew
   std::optional<StoredRun> stored;      // a resumed run's
   std::filesystem::path run_tokenizer;  // its own, unless --tokenizer is given anew
 };

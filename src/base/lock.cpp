@@ -48,7 +48,7 @@ bool is_at(const std::filesystem::path& path, int descriptor) {
          there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
-std::string host_name() {
+std::string host_label() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   std::string out(name.data());
@@ -82,7 +82,7 @@ LockFile::LockFile(const std::filesystem::path& file, const std::string& what,
     ::close(descriptor_);
     fail(ErrorKind::usage, "'{}' is there and is no lock of Rankine; move it away", path_.string());
   }
-  const std::string holder = fmt::format("process {} on {}\n", ::getpid(), host_name());
+  const std::string holder = fmt::format("process {} on {}\n", ::getpid(), host_label());
   // Who cannot write it down holds it all the same.
   const bool said = ::ftruncate(descriptor_, 0) == 0 &&
                     ::pwrite(descriptor_, holder.data(), holder.size(), 0) > 0;

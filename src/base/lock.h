@@ -13,7 +13,7 @@ Locked try_lock(int descriptor);  // for this open file alone
 bool await_lock(int descriptor);  // sleeps until it is taken; false where there are no locks
 // Whether the name leads to the very file that is open there.
 bool is_at(const std::filesystem::path& path, int descriptor);
-std::string host_name();  // letters, digits, '.', '_' and '-'; at most 40
+std::string host_label();  // letters, digits, '.', '_' and '-'; at most 40
 
 // A lock with a file that names its holder, for as long as this object lives; then the file goes.
 class LockFile {

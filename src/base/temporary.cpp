@@ -73,7 +73,7 @@ int open_made(const fs::path& path) {
 // Where there are no locks, only a process of this host that is gone is known to be dead.
 bool is_dead(const Maker& maker, Locked locked) {
   if (locked != Locked::unsupported) return locked == Locked::taken;
-  return maker.host == host_name() && ::kill(maker.process, 0) != 0 && errno == ESRCH;
+  return maker.host == host_label() && ::kill(maker.process, 0) != 0 && errno == ESRCH;
 }
 
 template <class Visit>
@@ -107,7 +107,7 @@ int open_living(const fs::path& target, std::string& who) {
 
 fs::path temporary_name(const fs::path& target) {
   return target.parent_path() / fmt::format("{}{}{}-{}-{:016x}{}", stem_of(target), mark,
-                                            host_name(), ::getpid(), random_number(), ending);
+                                            host_label(), ::getpid(), random_number(), ending);
 }
 
 bool is_temporary_name(std::string_view name) {

@@ -19,11 +19,6 @@ constexpr const char* to_safetensors =
 constexpr const char* to_official_names =
     "convert them to transformers' names and layout (model.safetensors) first";
 
-bool is_there(const fs::path& path) {
-  std::error_code code;
-  return fs::exists(path, code);
-}
-
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code code;

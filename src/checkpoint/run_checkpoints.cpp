@@ -125,11 +125,11 @@ std::vector<std::string> prune_checkpoints(const fs::path& run_folder, const Pru
 }
 
 bool is_carried_name(std::string_view name) {
-  constexpr std::array<std::string_view, 11> names{
+  constexpr std::array<std::string_view, 12> names{
       "config.json",       "generation_config.json",  "model.safetensors.index.json",
       "tokenizer.json",    "tokenizer_config.json",   "tokenizer.model",
       "added_tokens.json", "special_tokens_map.json", "vocab.json",
-      "merges.txt",        "chat_template.jinja"};
+      "merges.txt",        "chat_template.jinja", "chat_template.json"};
   return std::ranges::find(names, name) != names.end();
 }
 

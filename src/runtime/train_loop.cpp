@@ -148,9 +148,10 @@ void TrainLoop::one_step(int64_t step) {
 namespace {
 
 std::string go_on_from(const std::filesystem::path& run) {
-  const auto newest = newest_complete_checkpoint(run);
-  return newest ? fmt::format("go on from '{}', the newest checkpoint, and ", newest->string())
-                : "";
+  const auto newest = newest_checkpoint(run).found;
+  return newest
+             ? fmt::format("go on from '{}', the newest checkpoint, and ", newest->folder.string())
+             : "";
 }
 
 }  // namespace

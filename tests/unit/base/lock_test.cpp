@@ -61,7 +61,7 @@ TEST(LockFile, NamesItsHolderAndEndsWithIt) {
   const Error refused = error_of(take);
   EXPECT_EQ(refused.kind(), ErrorKind::environment);
   EXPECT_EQ(refused.what(), fmt::format("this run is in use by process {} on {}; wait",
-                                        holder.process(), host_name()));
+                                        holder.process(), host_label()));
   holder.kill();
   EXPECT_TRUE(fs::exists(file)) << "as a killed process leaves it";
   {
@@ -116,7 +116,7 @@ TEST(Temporary, OnlyWhatDeadMakersLeftIsRemoved) {
     folder.write(name, "someone else's");
   Standing living(make);
   EXPECT_EQ(maker_of(folder / "target"),
-            fmt::format("process {} on {}", living.process(), host_name()));
+            fmt::format("process {} on {}", living.process(), host_label()));
   EXPECT_EQ(maker_of(folder / "folder"), maker_of(folder / "target"));
   EXPECT_EQ(maker_of(folder / "other"), "");
   EXPECT_EQ(remove_abandoned(folder.path()), 0);

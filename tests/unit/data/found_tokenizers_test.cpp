@@ -18,7 +18,7 @@ using test::message_of;
 using test::TemporaryFolder;
 
 BpeTokenizer parsed(const Json& json, const std::string& config = "") {
-  return BpeTokenizer::parse(json.dump(), "folder/tokenizer.json", config);
+  return BpeTokenizer::parse(json.dump(), "folder/tokenizer.json", {.config = config, .map = ""});
 }
 
 TEST(FoundTokenizer, SettingsOfCallsAreToldAndChangeNothing) {

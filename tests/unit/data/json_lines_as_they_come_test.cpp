@@ -23,7 +23,7 @@ struct Read {
 };
 
 Read read(const std::filesystem::path& path, PieceSizes sizes = {}, double bad_lines = 1) {
-  const std::vector<DataFile> files = list_files({path}, DataFormat::automatic);
+  const std::vector<DataFile> files = list_files({path}, {.format = DataFormat::automatic});
   TextReader reader(files, sizes);
   TextReport report(files, bad_lines);
   JsonLines lines;

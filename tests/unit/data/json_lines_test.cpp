@@ -34,8 +34,8 @@ TEST(JsonLines, AlsoInConversations) {
       "{\"prompt\": \"p\", \"prompt\": \"q\", \"response\": \"r\", \"response\": \"s\"}\n"
       "{\"messages\": 1, \"messages\": [{\"role\": \"user\", \"role\": \"system\", \"content\": "
       "\"t\", \"content\": \"u\"}]}\n",
-      {}, counts, [&](const std::vector<ChatMessage>& conversation) {
-        for (const ChatMessage& message : conversation)
+      {}, counts, [&](const Conversation& conversation) {
+        for (const ChatMessage& message : conversation.messages)
           said.push_back(message.role + ":" + message.content);
       });
   EXPECT_EQ(counts.bad, 0U);
