@@ -31,7 +31,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 // "'meta-llama/Llama-3.2-1B'", or "its base model" when the file does not say.
 std::string base_of_adapters(const fs::path& folder) {
   const fs::path file = folder / adapter_config;
-  if (!is_there(file)) return "its base model";
+  if (!reaches_file(file)) return "its base model";
   const std::string what = fmt::format("'{}'", file.string());
   const nlohmann::json json = parse_json(read_text(file), what);
   const std::string base = JsonObject(json, what).text_or("base_model_name_or_path", "");
@@ -90,11 +90,16 @@ bool is_of_a_run(std::string_view name) {
 // The first folder of snapshots/ that has a config.json, "" when there is none.
 fs::path snapshot_of(const fs::path& folder) {
   for (const std::string& name : names_in(folder / "snapshots"))
-    if (is_there(folder / "snapshots" / name / "config.json")) return folder / "snapshots" / name;
+    if (reaches_file(folder / "snapshots" / name / "config.json")) return folder / "snapshots" / name;
   return {};
 }
 
 }  // namespace
+
+bool reaches_file(const fs::path& file) {
+  std::error_code code;
+  return fs::exists(file, code);
+}
 
 std::string absence_text(const fs::path& file) {
   std::error_code code;
@@ -103,7 +108,7 @@ std::string absence_text(const fs::path& file) {
 }
 
 void fail_without_config(const fs::path& folder) {
-  if (is_there(folder / adapter_config)) fail_with_adapters(folder);
+  if (reaches_file(folder / adapter_config)) fail_with_adapters(folder);
   const fs::path snapshot = snapshot_of(folder);
   require(snapshot.empty(), ErrorKind::data,
           "'{}' is a folder of the Hub's cache; give the model in it: '{}'", folder.string(),
@@ -126,7 +131,7 @@ void fail_without_weights(const fs::path& folder) {
   for (const char* wanted : {"model.safetensors", "model.safetensors.index.json"})
     require(std::ranges::find(names, wanted) == names.end(), ErrorKind::data, "'{}' {}",
             (folder / wanted).string(), absence_text(folder / wanted));
-  if (is_there(folder / adapter_config) || std::ranges::any_of(names, holds_adapters))
+  if (reaches_file(folder / adapter_config) || std::ranges::any_of(names, holds_adapters))
     fail_with_adapters(folder);
   for (const Foreign& foreign : foreign_weights)
     for (const std::string& name : names)

@@ -34,7 +34,7 @@ std::map<std::string, std::string> parse_hf_index(std::string_view text, std::st
 
 HfSource::HfSource(const fs::path& folder) {
   const fs::path single = folder / single_name, index = folder / index_name;
-  const bool has_single = is_there(single), has_index = is_there(index);
+  const bool has_single = reaches_file(single), has_index = reaches_file(index);
   if (!has_single && !has_index) fail_without_weights(folder);
   if (!has_single) {
     open_shards(folder, index);
@@ -55,7 +55,7 @@ void HfSource::open_shards(const fs::path& folder, const fs::path& index) {
   for (const auto& [tensor, name] : map) {
     auto file = files_.find(name);
     if (file == files_.end()) {
-      require(is_there(folder / name), ErrorKind::data, "{} lists the file '{}', which {}", what,
+      require(reaches_file(folder / name), ErrorKind::data, "{} lists the file '{}', which {}", what,
               name, absence_text(folder / name));
       file = files_.emplace(name, folder / name).first;
     }

@@ -32,18 +32,20 @@ TEST(IdleOptions, AreThoseOfOtherKindsOfFiles) {
     DataFormat format;
     std::vector<std::string> effective;
   };
-  const std::vector<Case> cases{{text, {"end-token", "data-cache"}},
-                                {jsonl, {"text-field", "bad-lines", "end-token", "data-cache"}},
+  const std::vector<Case> cases{{text, {"begin-token", "end-token", "data-cache"}},
+                                {jsonl, {"text-field", "bad-lines", "begin-token", "end-token", "data-cache"}},
                                 {instructions,
                                  {"bad-lines", "prompt-field", "response-field", "messages-field",
-                                  "chat-template", "end-token", "data-cache"}},
+                                  "ignore-fields", "chat-template", "chat-template-kwargs",
+                                  "begin-token", "end-token", "data-cache"}},
                                 {tokens, {}},
-                                {raw_u16, {}},
-                                {llmc, {}},
-                                {megatron, {}}};
+                                {raw_u16, {"end-token"}},
+                                {llmc, {"end-token"}},
+                                {megatron, {"end-token"}}};
   for (const Case& c : cases)
     for (const char* name : {"text-field", "bad-lines", "prompt-field", "response-field",
-                             "messages-field", "chat-template", "end-token", "data-cache"}) {
+                             "messages-field", "ignore-fields", "chat-template",
+                             "chat-template-kwargs", "begin-token", "end-token", "data-cache"}) {
       const bool works = std::ranges::find(c.effective, name) != c.effective.end();
       const std::string said = idle({std::string("--") + name, "0.5"}, {{"some file", c.format}});
       EXPECT_EQ(said.empty(), works) << name << " on format " << static_cast<int>(c.format);
@@ -60,7 +62,7 @@ TEST(IdleOptions, OneFileThatReadsAnOptionIsEnough) {
   EXPECT_NE(idle({"--prompt-field", "q"}, mixed).find("'a.txt' is plain text"), std::string::npos);
 }
 
-TEST(IdleOptions, OthersTokensHaveNoEndTokenButThatOfTheMask) {
+TEST(IdleOptions, OthersTokensDoNotSayWhereDocumentsEnd) {
   const std::vector<DataFile> raw{{"a.bin", DataFormat::raw_u16}};
   EXPECT_EQ(idle({"--end-token", "</s>", "--document-mask"}, raw), "");
   EXPECT_NE(idle({"--end-token", "</s>", "--document-mask"}, {{"a", DataFormat::tokens}}), "");

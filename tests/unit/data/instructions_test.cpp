@@ -159,6 +159,7 @@ TEST(Instructions, TheTemplateIsTheTokenizersUnlessNamed) {
 TEST(Instructions, KeysAreHonouredOrRefusedByName) {
   const TemporaryFolder folder;
   const auto stored = [&](const std::string& lines, const TextOptions& options) {
+    std::filesystem::remove(folder / "out");
     make(folder, lines, options);
     const TokenData data = open_made(folder);
     std::vector<uint32_t> out(data.count());
@@ -183,7 +184,10 @@ TEST(Instructions, KeysAreHonouredOrRefusedByName) {
   EXPECT_EQ(replies(stored(line(learned + R"(, "weight": 1, "name": null})"), options_of("plain"))),
             3);
   const auto refused = [&](const std::string& lines, const std::string& word) {
-    const Error error = test::error_of([&] { make(folder, lines, options_of("plain")); });
+    const Error error = test::error_of([&] {
+      std::filesystem::remove(folder / "out");
+      make(folder, lines, options_of("plain"));
+    });
     EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
     EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
   };
