@@ -56,7 +56,7 @@ class Lexer {
   void read_data();
   void push_data(size_t begin, size_t end, Place place, bool strip_line);
   bool read_raw(size_t tag);
-  void read_comment();
+  void read_comment(Place begin);
   void read_tag(bool block);
   bool read_tag_end(bool block);
   void read_expression_token();
@@ -113,7 +113,7 @@ void Lexer::read_data() {
   const char kind = source_[tag + 1];
   const Place tag_place = place_;
   advance(tag + (control == '-' || control == '+' ? 3 : 2));
-  if (kind == '#') return read_comment();
+  if (kind == '#') return read_comment(tag_place);
   tokens_.push_back({print ? TokenKind::print_begin : TokenKind::block_begin, tag_place, ""});
   read_tag(!print);
 }
@@ -149,8 +149,7 @@ bool Lexer::read_raw(size_t tag) {
   fail_at(raw_place, "a raw block without its end");
 }
 
-void Lexer::read_comment() {
-  const Place begin = place_;
+void Lexer::read_comment(Place begin) {
   const size_t end = source_.find("#}", at_);
   if (end == std::string::npos) fail_at(begin, "a comment without its end");
   size_t stop = end + 2;

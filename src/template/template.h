@@ -17,10 +17,10 @@ namespace rankine {
 
 // What one rendering may take. Beyond it: Error{data} that names the limit.
 struct TemplateLimits {
-  uint64_t steps = 20'000'000;      // evaluations, iterations, and one for every 64 bytes looked at
-  size_t output_bytes = 256 << 20;  // of the rendered text
+  uint64_t steps = 10'000'000;      // evaluations, iterations, and one for every 64 bytes looked at
+  size_t output_bytes = 128 << 20;  // of the rendered text
   size_t depth = 600;               // of calls, expressions and blocks within each other, of values
-  size_t memory_bytes = 1 << 30;    // of all texts and lists made, whether still in use or not
+  size_t memory_bytes = 512 << 20;  // of all texts and lists made, whether still in use or not
 };
 
 struct TemplateVariables {

@@ -67,7 +67,7 @@ TemplateValue partition(const Call& call) {
     parts[from_end ? 2 : 0] = call.text;
   } else {
     parts[0] = call.text.slice(0, found);
-    parts[1] = given.text(0);
+    parts[1] = call.text.slice(found, separator.size());  // its own characters
     const size_t rest = found + separator.size();
     parts[2] = call.text.slice(rest, call.text.size() - rest);
   }

@@ -124,6 +124,8 @@ class Shower {
   }
   void show_object(TemplateObject& object) {
     if (object.kind == ObjectKind::space) {
+      for (const auto& [key, value] : static_cast<NamespaceObject&>(object).attributes.entries)
+        if (origin_ == 0) origin_ = value.origin();
       sign("<Namespace ");
       show_dict(static_cast<NamespaceObject&>(object).attributes);
       return sign(">");
