@@ -46,10 +46,10 @@ TEST(MarkedText, MarksWhatIsGenerated) {
   EXPECT_EQ(text.spans(), (Spans{{2, 1, true}}));
 }
 
-TEST(TextReader, CopiesAscendingPieces) {
+TEST(MarkedTextReader, CopiesAscendingPieces) {
   MarkedText text("ab", 1);
   text.append("cd", 2);
-  TextReader reader(text);
+  MarkedTextReader reader(text);
   MarkedText out;
   reader.copy(0, 1, out);
   EXPECT_EQ(reader.at(1).origin, 1u);
