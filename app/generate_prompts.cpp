@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -39,7 +40,13 @@ Prompt parse_line(std::string_view line, const std::string& what) {
   refuse_settings(JsonObject(json, what));
   Prompt prompt;
   prompt.place = what;
-  Conversation read = parse_conversation(line, {}, false, what);
+  // What a line says beside its prompt, as an id, is for others.
+  constexpr std::array<std::string_view, 5> read_here{"prompt", "messages", "tools", "documents",
+                                                      "chat_template_kwargs"};
+  ConversationFields fields;
+  for (const auto& [key, value] : json.items())
+    if (std::ranges::find(read_here, key) == read_here.end()) fields.ignored.push_back(key);
+  Conversation read = parse_conversation(line, fields, false, what);
   const bool is_text =
       read.messages.size() == 1 && read.extras.empty() && json.contains("prompt");
   if (is_text)

@@ -85,6 +85,8 @@ void check_resumed(const RunState& before, const RunState& now, const OptionTabl
                    Log& log) {
   ModelConfig same = before.model;
   same.dropout = now.model.dropout;
+  same.eos = now.model.eos;  // what ends texts follows from the data, which are compared below
+  same.more_eos = now.model.more_eos;
   require(
       hf_config_text(same, DType::f32) == hf_config_text(now.model, DType::f32), ErrorKind::data,
       "the model is another one than the run began with: {} now, {} then; give the same --model",

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +16,8 @@ constexpr std::string_view magic = "RKTOKENS";
 constexpr uint64_t header_bytes = 128;
 constexpr uint32_t version = 2, version_without_blocks = 1;
 constexpr uint32_t samples_flag = 1;
+// A block's checksum is stored as text, so that all behind the tokens is, as in version 1.
+constexpr uint64_t checksum_digits = 16;
 
 // As it lies in the file, little-endian; unused bytes up to header_bytes are 0.
 struct Header {
@@ -41,7 +44,7 @@ void check(bool ok, std::string_view name, fmt::format_string<Args...> format, A
 
 uint64_t checksum_bytes(const Header& h) {
   if (h.version == version_without_blocks) return 0;
-  return (h.tokens * h.width + token_block_bytes - 1) / token_block_bytes * sizeof(uint64_t);
+  return (h.tokens * h.width + token_block_bytes - 1) / token_block_bytes * checksum_digits;
 }
 
 void check_header(const Header& h, uint64_t file_bytes, std::string_view name) {
@@ -66,6 +69,14 @@ void check_header(const Header& h, uint64_t file_bytes, std::string_view name) {
         "checksums, but {} bytes follow; the file is cut short or damaged",
         h.tokens, h.width, h.json_bytes, h.config_bytes, h.notes_bytes,
         plausible ? checksum_bytes(h) : 0, rest);
+}
+
+uint64_t parse_checksum(std::string_view digits, std::string_view name) {
+  uint64_t out = 0;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), out, 16);
+  check(fault == std::errc() && end == digits.data() + digits.size(), name,
+        "a block's checksum is no number; the file is damaged");
+  return out;
 }
 
 }  // namespace
@@ -104,10 +115,9 @@ TokenFile read_token_file(FileBytes file, std::string_view name) {
                .tokenizer_json = {text, h.json_bytes},
                .tokenizer_config = {text + h.json_bytes, h.config_bytes},
                .notes = {text + h.json_bytes + h.config_bytes, h.notes_bytes}};
-  out.block_checksums.resize(checksum_bytes(h) / sizeof(uint64_t));
-  if (!out.block_checksums.empty())
-    std::memcpy(out.block_checksums.data(), tail.data() + tail.size() - checksum_bytes(h),
-                checksum_bytes(h));
+  const char* digits = text + tail.size() - checksum_bytes(h);
+  for (uint64_t i = 0; i < checksum_bytes(h); i += checksum_digits)
+    out.block_checksums.push_back(parse_checksum({digits + i, checksum_digits}, name));
   out.runs.width = out.facts.width;
   if (h.tokens > 0) out.runs.runs.push_back({header_bytes, h.tokens});
   return out;
@@ -137,8 +147,7 @@ class TokenFileWriter::Blocks {
 
  private:
   void end_block() {
-    const uint64_t checksum = XXH3_64bits(block_.data(), block_.size());
-    checksums_.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+    checksums_ += fmt::format("{:016x}", XXH3_64bits(block_.data(), block_.size()));
     block_.clear();
   }
   std::string block_, checksums_;
