@@ -109,7 +109,8 @@ bool has_method(const TemplateValue& value, std::string_view name) {
   if (value.is(ValueKind::text)) return is_text_method(name);
   if (value.is(ValueKind::dict)) return is_one_of(name, dict_methods);
   return value.is(ValueKind::list) && !is_view(value.as_list().form) &&
-         is_one_of(name, list_methods);
+         is_one_of(name, list_methods) &&
+         (name != "copy" || value.as_list().form == ListForm::list);
 }
 
 TemplateValue attribute_of(RenderState& state, const TemplateValue& value,
@@ -158,8 +159,7 @@ TemplateValue call_method(RenderState& state, const TemplateValue& value, const 
   if (name == "get") {
     const Parameters given(state, name, arguments, {"key", "default"}, 1);
     const TemplateValue& key = given.value(0);
-    if (key.is(ValueKind::list) || key.is(ValueKind::dict))
-      state.fail("a '{}' cannot be a key", type_name(key));
+    if (!is_hashable(key)) state.fail("a '{}' cannot be a key", type_name(key));
     const TemplateValue* item = dict.find(key);
     return item != nullptr ? *item : given.value_or(1, TemplateValue::none());
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include "template/arguments.h"
+#include "template/template_object.h"
 
 namespace rankine {
 
@@ -19,6 +20,21 @@ struct FilterCall {
     return Parameters(state, name, arguments, names, required);
   }
 };
+
+// A generator that runs when somebody looks at its items.
+template <class Make>
+TemplateValue later(const FilterCall& call, Make&& make) {
+  call.state.make_items(call.arguments.positional.size() + 3 * call.arguments.named.size() + 4);
+  return call.state.object(std::make_shared<GeneratorObject>(std::forward<Make>(make), call.input));
+}
+// A filter whose items are made then.
+template <std::vector<TemplateValue> (*items)(const FilterCall&)>
+TemplateValue made_later(const FilterCall& call) {
+  return later(call, [name = std::string(call.name), input = call.input,
+                      arguments = call.arguments](RenderState& state) {
+    return items({state, name, input, arguments});
+  });
+}
 
 using Filter = TemplateValue (*)(const FilterCall&);
 struct FilterEntry {

@@ -26,8 +26,8 @@ TemplateValue first(const FilterCall& call) {
   if (call.input.is(ValueKind::list) && !call.input.as_list().items.empty())
     return call.input.as_list().items.front();
   if (call.input.is(ValueKind::object) && call.input.as_object().kind == ObjectKind::generator) {
-    auto& generator = static_cast<GeneratorObject&>(call.input.as_object());
-    if (generator.next < generator.items.size()) return generator.items[generator.next++];
+    TemplateValue item;
+    if (static_cast<GeneratorObject&>(call.input.as_object()).take(call.state, item)) return item;
     return TemplateValue::undefined("there is no first item, the sequence is empty");
   }
   const std::vector<TemplateValue> items = items_of(call.state, call.input);
@@ -56,7 +56,7 @@ TemplateValue join(const FilterCall& call) {
   return call.state.text(joined(call.state, parts, between));
 }
 
-TemplateValue items(const FilterCall& call) {
+std::vector<TemplateValue> items(const FilterCall& call) {
   call.given({});
   std::vector<TemplateValue> pairs;
   if (!call.input.is(ValueKind::undefined)) {
@@ -65,7 +65,7 @@ TemplateValue items(const FilterCall& call) {
     for (const auto& [key, value] : call.input.as_dict().entries)
       pairs.push_back(call.state.list({key, value}, ListForm::tuple));
   }
-  return call.state.generator(std::move(pairs));
+  return pairs;
 }
 
 TemplateValue reverse(const FilterCall& call) {
@@ -74,16 +74,19 @@ TemplateValue reverse(const FilterCall& call) {
   std::vector<TemplateValue> items = items_of(call.state, call.input);
   std::reverse(items.begin(), items.end());
   if (call.input.is(ValueKind::object)) return call.state.list(std::move(items));
-  return call.state.generator(std::move(items));
+  return later(call, [items](RenderState&) { return items; });
 }
 
 // Items with what they are compared by.
 struct Keyed {
   std::vector<TemplateValue> keys;
   TemplateValue item;
+  bool as_itself = false;
 };
 
+// Several keys compare as lists do, one as itself.
 bool keys_less(RenderState& state, const Keyed& a, const Keyed& b) {
+  if (a.as_itself) return less(state, a.keys[0], b.keys[0]);
   for (size_t i = 0; i < a.keys.size(); ++i)
     if (!equal(state, a.keys[i], b.keys[i])) return less(state, a.keys[i], b.keys[i]);
   return false;
@@ -139,18 +142,19 @@ TemplateValue dict_sort(const FilterCall& call) {
   for (const auto& [key, value] : call.input.as_dict().entries) {
     const TemplateValue& wanted = by == "key" ? key : value;
     keyed.push_back({{given.truth(0, false) ? wanted : without_case(call.state, wanted)},
-                     call.state.list({key, value}, ListForm::tuple)});
+                     call.state.list({key, value}, ListForm::tuple),
+                     true});
   }
   return call.state.list(sorted(call.state, std::move(keyed), given.truth(2, false)),
                          ListForm::list, call.input.origin());
 }
 
 void need_hashable(const FilterCall& call, const TemplateValue& key) {
-  if (key.is(ValueKind::dict) || (key.is(ValueKind::list) && key.as_list().form == ListForm::list))
+  if (!is_hashable(key))
     call.state.fail("'{}' cannot tell values of type '{}' apart", call.name, type_name(key));
 }
 
-TemplateValue unique(const FilterCall& call) {
+std::vector<TemplateValue> unique(const FilterCall& call) {
   const Parameters given = call.given({"case_sensitive", "attribute"});
   const TemplateValue path = given.value_or(1, TemplateValue::none());
   std::vector<TemplateValue> seen, kept;
@@ -165,7 +169,7 @@ TemplateValue unique(const FilterCall& call) {
     seen.push_back(key);
     kept.push_back(item);
   }
-  return call.state.generator(std::move(kept));
+  return kept;
 }
 
 TemplateValue extreme(const FilterCall& call) {
@@ -195,7 +199,7 @@ TemplateValue sum(const FilterCall& call) {
   return total;
 }
 
-TemplateValue batch(const FilterCall& call) {
+std::vector<TemplateValue> batch(const FilterCall& call) {
   const Parameters given = call.given({"linecount", "fill_with"}, 1);
   const int64_t size = given.integer(0, 1);
   std::vector<TemplateValue> batches, now;
@@ -211,15 +215,15 @@ TemplateValue batch(const FilterCall& call) {
     }
     close();
   }
-  return call.state.generator(std::move(batches));
+  return batches;
 }
 
-TemplateValue slice(const FilterCall& call) {
+std::vector<TemplateValue> slice(const FilterCall& call) {
   const Parameters given = call.given({"slices", "fill_with"}, 1);
   const std::vector<TemplateValue> items = items_of(call.state, call.input);
   const int64_t count = given.integer(0, 1);
   if (count == 0) call.state.fail("division by zero");
-  if (count < 0) return call.state.generator({});
+  if (count < 0) return {};
   call.state.make_items(static_cast<size_t>(count));
   std::vector<TemplateValue> slices;
   size_t at = 0;
@@ -232,7 +236,7 @@ TemplateValue slice(const FilterCall& call) {
     slices.push_back(call.state.list(std::move(part)));
     at += size;
   }
-  return call.state.generator(std::move(slices));
+  return slices;
 }
 
 TemplateValue group_by(const FilterCall& call) {
@@ -245,7 +249,7 @@ TemplateValue group_by(const FilterCall& call) {
   std::vector<Keyed> keyed;
   for (const TemplateValue& item : items_of(call.state, call.input)) {
     const TemplateValue key = key_of_item(item);
-    keyed.push_back({{with_case ? key : without_case(call.state, key)}, item});
+    keyed.push_back({{with_case ? key : without_case(call.state, key)}, item, true});
   }
   std::stable_sort(keyed.begin(), keyed.end(),
                    [&](const Keyed& a, const Keyed& b) { return keys_less(call.state, a, b); });
@@ -263,12 +267,23 @@ TemplateValue group_by(const FilterCall& call) {
   return call.state.list(std::move(groups));
 }
 
-constexpr FilterEntry filters[] = {
-    {"batch", batch},      {"count", length}, {"dictsort", dict_sort}, {"first", first},
-    {"groupby", group_by}, {"items", items},  {"join", join},          {"last", last},
-    {"length", length},    {"list", list},    {"max", extreme},        {"min", extreme},
-    {"reverse", reverse},  {"slice", slice},  {"sort", sort},          {"sum", sum},
-    {"unique", unique}};
+constexpr FilterEntry filters[] = {{"batch", made_later<batch>},
+                                   {"count", length},
+                                   {"dictsort", dict_sort},
+                                   {"first", first},
+                                   {"groupby", group_by},
+                                   {"items", made_later<items>},
+                                   {"join", join},
+                                   {"last", last},
+                                   {"length", length},
+                                   {"list", list},
+                                   {"max", extreme},
+                                   {"min", extreme},
+                                   {"reverse", reverse},
+                                   {"slice", made_later<slice>},
+                                   {"sort", sort},
+                                   {"sum", sum},
+                                   {"unique", made_later<unique>}};
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 namespace rankine {
 
 LoopObject::LoopObject(RenderState& state, const TemplateValue& over)
-    : TemplateObject(ObjectKind::loop), source_(over) {
+    : TemplateObject(ObjectKind::loop), state_(&state), source_(over) {
   if (over.is(ValueKind::list))
     items_ = &over.as_list().items;
   else if (!over.is(ValueKind::object) || over.as_object().kind != ObjectKind::generator)
@@ -15,9 +15,7 @@ LoopObject::LoopObject(RenderState& state, const TemplateValue& over)
 bool LoopObject::pull(TemplateValue& item) {
   while (true) {
     if (source_.is(ValueKind::object)) {
-      auto& generator = static_cast<GeneratorObject&>(source_.as_object());
-      if (generator.next >= generator.items.size()) return false;
-      item = generator.items[generator.next++];
+      if (!static_cast<GeneratorObject&>(source_.as_object()).take(*state_, item)) return false;
     } else {
       if (next_ >= items_->size()) return false;
       item = (*items_)[next_++];

@@ -32,6 +32,7 @@ struct LoopObject : TemplateObject {
   bool pull(TemplateValue& item);
   int64_t length();
 
+  RenderState* state_;
   TemplateValue source_;
   std::vector<TemplateValue> own_;
   const std::vector<TemplateValue>* items_ = &own_;

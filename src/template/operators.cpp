@@ -100,6 +100,11 @@ void need_defined(RenderState& state, const TemplateValue& value) {
   state.fail("{}", value.why().empty() ? "an undefined value is used" : value.why());
 }
 
+bool is_hashable(const TemplateValue& value) {
+  return !value.is(ValueKind::dict) &&
+         (!value.is(ValueKind::list) || value.as_list().form != ListForm::list);
+}
+
 bool truth(const TemplateValue& value) {
   switch (value.kind()) {
     case ValueKind::undefined:
@@ -182,8 +187,7 @@ bool contains(RenderState& state, const TemplateValue& whole, const TemplateValu
              ::memmem(text.data(), text.size(), wanted.data(), wanted.size()) != nullptr;
     }
     case ValueKind::dict:
-      if (part.is(ValueKind::list) || part.is(ValueKind::dict))
-        state.fail("a '{}' cannot be a key", type_name(part));
+      if (!is_hashable(part)) state.fail("a '{}' cannot be a key", type_name(part));
       state.look(part.is(ValueKind::text) ? 0 : 64 * whole.as_dict().entries.size());
       return whole.as_dict().find(part) != nullptr;
     case ValueKind::list:
@@ -282,11 +286,7 @@ std::vector<TemplateValue> items_of(RenderState& state, const TemplateValue& val
       at = end;
     }
   } else if (value.is(ValueKind::object)) {
-    auto& generator = static_cast<GeneratorObject&>(value.as_object());
-    state.make_items(generator.items.size() - generator.next);
-    items.assign(generator.items.begin() + static_cast<ptrdiff_t>(generator.next),
-                 generator.items.end());
-    generator.next = generator.items.size();
+    return static_cast<GeneratorObject&>(value.as_object()).rest(state);
   }
   return items;
 }

@@ -18,6 +18,8 @@ bool compare(RenderState& state, Comparison comparison, const TemplateValue& lef
 TemplateValue calculate(RenderState& state, ExpressionKind operation, const TemplateValue& left,
                         const TemplateValue& right);
 TemplateValue negative(RenderState& state, const TemplateValue& value);
+// Whether Python could look it up in a dict; what can be looked up need not be a key here.
+bool is_hashable(const TemplateValue& value);
 // Fails with what is undefined about `value` when it is.
 void need_defined(RenderState& state, const TemplateValue& value);
 // len(), and what a for loop goes over: the items of a list, characters, keys; a generator is used

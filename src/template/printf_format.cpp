@@ -29,8 +29,10 @@ class Printf {
       at_ = sign;
       if (at_ < text.size()) field();
     }
-    if (!named_ && next_ < count() && !(values_.is(ValueKind::dict) && tuple_ == nullptr) &&
-        !(values_.is(ValueKind::list) && tuple_ == nullptr && next_ == 0))
+    const bool has_items =
+        tuple_ == nullptr && (values_.is(ValueKind::dict) || values_.is(ValueKind::list) ||
+                              values_.is(ValueKind::undefined));
+    if (!named_ && next_ < count() && !has_items)
       state_.fail("not all arguments are used by the format");
     return std::move(out_);
   }

@@ -176,7 +176,8 @@ TemplateValue Renderer::make_range(const Arguments& arguments) {
   if (count > most_range) state_.fail("'range' of more than {} items", most_range);
   state_.make_items(static_cast<size_t>(count) + 2);
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
-    range.items.push_back(TemplateValue::integer(range.start + i * range.step));
+    range.items.push_back(TemplateValue::integer(
+        static_cast<int64_t>(from + static_cast<uint64_t>(i) * static_cast<uint64_t>(range.step))));
   return TemplateValue::list(std::move(range));
 }
 

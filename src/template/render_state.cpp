@@ -48,11 +48,6 @@ TemplateValue RenderState::dict(TemplateDict dict, uint32_t origin) {
   return bounded(TemplateValue::dict(std::move(dict), origin));
 }
 
-TemplateValue RenderState::generator(std::vector<TemplateValue> items) {
-  make_items(items.size() + 2);
-  return object(std::make_shared<GeneratorObject>(std::move(items)));
-}
-
 TemplateValue RenderState::object(std::shared_ptr<TemplateObject> object) {
   make(sizeof(CyclerObject));
   return bounded(TemplateValue::object(std::move(object)));

@@ -65,7 +65,6 @@ class RenderState {
   TemplateValue list(std::vector<TemplateValue> items, ListForm form = ListForm::list,
                      uint32_t origin = 0);
   TemplateValue dict(TemplateDict dict, uint32_t origin = 0);
-  TemplateValue generator(std::vector<TemplateValue> items);
   TemplateValue object(std::shared_ptr<TemplateObject> object);
 
   // Entered by what calls itself.

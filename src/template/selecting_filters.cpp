@@ -11,15 +11,15 @@ std::string name_argument(const FilterCall& call, const TemplateValue& value, co
   return value.as_text().text();
 }
 
-TemplateValue map(const FilterCall& call) {
+std::vector<TemplateValue> map(const FilterCall& call) {
   std::vector<TemplateValue> made;
-  if (!truth(call.input)) return call.state.generator({});
+  if (!truth(call.input)) return {};
   if (call.arguments.positional.empty()) {
     const Parameters given = call.given({"attribute", "default"}, 1);
     const TemplateValue otherwise = given.has_some(1) ? given.value(1) : TemplateValue();
     for (const TemplateValue& item : items_of(call.state, call.input))
       made.push_back(follow(call.state, item, given.value(0), otherwise));
-    return call.state.generator(std::move(made));
+    return made;
   }
   const std::string name = name_argument(call, call.arguments.positional[0], "filter");
   Arguments rest;
@@ -27,12 +27,12 @@ TemplateValue map(const FilterCall& call) {
   rest.named = call.arguments.named;
   for (const TemplateValue& item : items_of(call.state, call.input))
     made.push_back(apply_filter(call.state, name, item, rest));
-  return call.state.generator(std::move(made));
+  return made;
 }
 
 // select, reject, selectattr, rejectattr.
-TemplateValue select(const FilterCall& call) {
-  if (!truth(call.input)) return call.state.generator({});
+std::vector<TemplateValue> select(const FilterCall& call) {
+  if (!truth(call.input)) return {};
   const bool by_attribute = call.name.ends_with("attr"), wanted = call.name.starts_with("select");
   const auto& given = call.arguments.positional;
   const size_t first = by_attribute ? 1 : 0;
@@ -50,15 +50,15 @@ TemplateValue select(const FilterCall& call) {
     const bool is = test.empty() ? truth(value) : apply_test(call.state, test, value, rest);
     if (is == wanted) kept.push_back(item);
   }
-  return call.state.generator(std::move(kept));
+  return kept;
 }
 
 }  // namespace
 
 Filter selecting_filter(std::string_view name) {
-  if (name == "map") return map;
+  if (name == "map") return made_later<map>;
   if (name == "select" || name == "reject" || name == "selectattr" || name == "rejectattr")
-    return select;
+    return made_later<select>;
   return nullptr;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // A slice of `length` items: the first, how many, and how far apart.
 struct Stride {
-  int64_t begin = 0, count = 0, step = 1;
+  int64_t begin = 0, end = 0, count = 0, step = 1;
 };
 
 int64_t bound(RenderState& state, const TemplateValue& value) {
@@ -32,8 +32,8 @@ Stride stride(RenderState& state, const SliceBounds& bounds, int64_t length) {
     return std::clamp<int64_t>(at, back ? -1 : 0, back ? length - 1 : length);
   };
   made.begin = placed(bounds.start, back ? length - 1 : 0);
-  const int64_t end = placed(bounds.stop, back ? -1 : length);
-  const int64_t distance = back ? made.begin - end : end - made.begin;
+  made.end = placed(bounds.stop, back ? -1 : length);
+  const int64_t distance = back ? made.begin - made.end : made.end - made.begin;
   const int64_t size = back ? -made.step : made.step;
   made.count = distance <= 0 ? 0 : (distance + size - 1) / size;
   return made;
@@ -73,9 +73,15 @@ TemplateValue list_slice(RenderState& state, const TemplateValue& value,
   made.form = list.form == ListForm::group ? ListForm::tuple : list.form;
   for (int64_t i = 0; i < cut.count; ++i)
     made.items.push_back(list.items[static_cast<size_t>(cut.begin + i * cut.step)]);
-  made.start = list.start + cut.begin * list.step;
-  made.step = list.step * cut.step;
-  made.stop = made.start + cut.count * made.step;
+  // Of a range; unsigned, as the bounds of a huge one may not fit.
+  const auto at = [&](int64_t index) {
+    return static_cast<int64_t>(static_cast<uint64_t>(list.start) +
+                                static_cast<uint64_t>(index) * static_cast<uint64_t>(list.step));
+  };
+  made.start = at(cut.begin);
+  made.stop = at(cut.end);
+  made.step =
+      static_cast<int64_t>(static_cast<uint64_t>(list.step) * static_cast<uint64_t>(cut.step));
   return TemplateValue::list(std::move(made));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,14 +59,24 @@ struct FunctionObject : TemplateObject {
   std::string name;
 };
 
-// What map, select and the like give: true, without length, and used up by the first who looks.
+// What map, select and the like give: true, without length, made when somebody looks, and used up
+// by the first who does.
 struct GeneratorObject : TemplateObject {
-  explicit GeneratorObject(std::vector<TemplateValue> made)
-      : TemplateObject(ObjectKind::generator), items(std::move(made)) {
-    for (const TemplateValue& item : items) depth = std::max(depth, item.depth() + 1);
+  using Make = std::function<std::vector<TemplateValue>(RenderState&)>;
+  // `from` is what the items are made of.
+  GeneratorObject(Make items, const TemplateValue& from)
+      : TemplateObject(ObjectKind::generator), make_(std::move(items)) {
+    depth = from.depth() + 1;
   }
-  std::vector<TemplateValue> items;
-  size_t next = 0;
+  bool take(RenderState& state, TemplateValue& item);  // false behind the last
+  std::vector<TemplateValue> rest(RenderState& state);
+
+ private:
+  void fill(RenderState& state);
+
+  Make make_;
+  std::vector<TemplateValue> items_;
+  size_t next_ = 0;
 };
 
 struct CyclerObject : TemplateObject {

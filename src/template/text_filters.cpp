@@ -120,6 +120,8 @@ TemplateValue indent(const FilterCall& call) {
 
 TemplateValue truncate(const FilterCall& call) {
   const Parameters given = call.given({"length", "killwords", "end", "leeway"});
+  if (!call.input.is(ValueKind::text) && length_of(call.state, call.input) <= given.integer(0, 255))
+    return call.input;  // so Python does with a short list as well
   const MarkedText& text = need_text(call);
   const MarkedText end = given.has(2) ? given.text(2) : MarkedText("...");
   const int64_t length = given.integer(0, 255);

@@ -157,7 +157,7 @@ TemplateValue change_case(const Call& call) {
   call.given({});
   call.state.look(8 * call.text.size());
   if (call.name == "upper") return call.made(upper_case(call.text));
-  if (call.name == "lower" || call.name == "casefold") return call.made(lower_case(call.text));
+  if (call.name == "lower") return call.made(lower_case(call.text));
   if (call.name == "title") return call.made(title_case(call.text));
   return call.made(capitalized(call.text));
 }
@@ -253,7 +253,7 @@ struct Entry {
 };
 
 constexpr std::array<Entry, 47> methods = {{{"capitalize", change_case},
-                                            {"casefold", change_case},
+                                            {"casefold", refuse},
                                             {"center", pad},
                                             {"count", count},
                                             {"encode", refuse},

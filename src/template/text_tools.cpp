@@ -230,13 +230,16 @@ MarkedText title_case(const MarkedText& text) {
 
 MarkedText words_capitalized(const MarkedText& text) {
   bool first = true;
+  size_t rest = 0;  // of the word behind its first character, which is made small for itself
   return changed(text, [&](std::string& to, size_t at, char32_t code) {
     const bool between =
         code == '-' || is_space(code) || code == '(' || code == '{' || code == '[' || code == '<';
-    if (first && !between)
+    if (first && !between) {
       append_upper(to, code);
-    else
-      append_lower(to, text.view(), at);
+      rest = at + character_at(text.view(), at).bytes;
+    } else {
+      append_lower(to, text.view().substr(rest), at - rest);
+    }
     first = between;
   });
 }

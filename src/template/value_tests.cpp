@@ -62,6 +62,12 @@ bool is_callable(const TemplateValue& value) {
          value.as_object().kind != ObjectKind::cycler;
 }
 
+// A name that can be looked up; a list or dict cannot.
+bool is_name(RenderState& state, const TemplateValue& value) {
+  if (!is_hashable(value)) state.fail("a '{}' is no name", type_name(value));
+  return value.is(ValueKind::text);
+}
+
 bool leaves(RenderState& state, const TemplateValue& value, int64_t divisor, int64_t rest) {
   const TemplateValue left =
       calculate(state, ExpressionKind::modulo, value, TemplateValue::integer(divisor));
@@ -101,11 +107,11 @@ constexpr Entry tests[] = {
      [](RenderState& state, const TemplateValue& v) { return all_in_case(state, v, true); }},
     {"escaped", [](RenderState&, const TemplateValue&) { return false; }},
     {"filter",
-     [](RenderState&, const TemplateValue& v) {
-       return v.is(ValueKind::text) && is_filter(v.as_text().view());
+     [](RenderState& state, const TemplateValue& v) {
+       return is_name(state, v) && is_filter(v.as_text().view());
      }},
-    {"test", [](RenderState&, const TemplateValue& v) {
-       return v.is(ValueKind::text) && is_value_test(v.as_text().view());
+    {"test", [](RenderState& state, const TemplateValue& v) {
+       return is_name(state, v) && is_value_test(v.as_text().view());
      }}};
 
 Test plain_test(std::string_view name) {

@@ -122,7 +122,7 @@ const std::vector<std::string> operations = {"s",
                                              "'A'.center(9, t[0])",
                                              "s.removeprefix('q')",
                                              "s.removesuffix('z')",
-                                             "s.casefold()",
+
                                              "l.copy()",
                                              "d.get('qk')",
                                              "d.get('A', s)",
