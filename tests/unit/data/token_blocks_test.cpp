@@ -50,7 +50,7 @@ std::vector<int32_t> all_of(const TokenData& data) {
 // Writes the file again as version 1 had it.
 void make_version_1(const std::filesystem::path& path, const std::filesystem::path& to) {
   std::string bytes = read_text(path);
-  const size_t sums = 8 * ((2 * count + token_block_bytes - 1) / token_block_bytes);
+  const size_t sums = 16 * ((2 * count + token_block_bytes - 1) / token_block_bytes);
   bytes.resize(bytes.size() - sums);
   bytes[8] = 1;
   const size_t tail = 128 + 2 * count;
