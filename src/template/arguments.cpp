@@ -24,6 +24,10 @@ Parameters::Parameters(RenderState& state, std::string_view who, const Arguments
     if (values_[i] == nullptr) state.fail("'{}' needs its argument '{}'", who, names_[i]);
 }
 
+void need_no_arguments(RenderState& state, std::string_view who, const Arguments& arguments) {
+  [[maybe_unused]] const Parameters none(state, who, arguments, {});
+}
+
 bool Parameters::truth(size_t i, bool otherwise) const {
   return has(i) ? rankine::truth(value(i)) : otherwise;
 }

@@ -43,4 +43,6 @@ class Parameters {
   std::vector<const TemplateValue*> values_;
 };
 
+void need_no_arguments(RenderState& state, std::string_view who, const Arguments& arguments);
+
 }  // namespace rankine

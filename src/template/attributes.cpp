@@ -141,7 +141,7 @@ TemplateValue call_method(RenderState& state, const TemplateValue& value, const 
   if (value.is(ValueKind::list)) {
     const auto& items = value.as_list().items;
     if (name == "copy") {
-      Parameters(state, name, arguments, {});
+      need_no_arguments(state, name, arguments);
       return value;
     }
     const Parameters given(state, name, arguments, {"value", "start", "stop"}, 1);
@@ -163,7 +163,7 @@ TemplateValue call_method(RenderState& state, const TemplateValue& value, const 
     const TemplateValue* item = dict.find(key);
     return item != nullptr ? *item : given.value_or(1, TemplateValue::none());
   }
-  Parameters(state, name, arguments, {});
+  need_no_arguments(state, name, arguments);
   if (name == "copy") return value;
   std::vector<TemplateValue> items;
   state.make_items(dict.entries.size());

@@ -30,7 +30,7 @@ bool whole(double value, int64_t& number) {
 
 TemplateValue to_integer(const FilterCall& call) {
   const Parameters given = call.given({"default", "base"});
-  const TemplateValue otherwise = given.value_or(0, TemplateValue::integer(0));
+  TemplateValue otherwise = given.value_or(0, TemplateValue::integer(0));
   need_defined(call.state, call.input);
   int64_t number = 0;
   double real = 0;

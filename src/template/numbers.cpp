@@ -111,7 +111,7 @@ std::string real_text(double value) {
   char buffer[40];
   const auto scientific =
       std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
-  const std::string shortest(buffer, scientific.ptr);
+  std::string shortest(buffer, scientific.ptr);
   const int exponent = std::atoi(shortest.c_str() + shortest.find('e') + 1);
   if (value != 0 && (exponent < -4 || exponent >= 16)) return shortest;
   const auto fixed =

@@ -36,7 +36,7 @@ TemplateValue Renderer::call(const TemplateValue& callee, Arguments& arguments) 
     case ObjectKind::function:
       return call_function(static_cast<FunctionObject&>(object).name, arguments);
     case ObjectKind::joiner: {
-      Parameters(state_, "joiner", arguments, {});
+      need_no_arguments(state_, "joiner", arguments);
       auto& joiner = static_cast<JoinerObject&>(object);
       return std::exchange(joiner.used, true) ? joiner.separator
                                               : TemplateValue::text(MarkedText());
@@ -67,7 +67,7 @@ TemplateValue Renderer::call_object_method(const MethodObject& method, const Arg
     if (method.name == "cycle") return loop.cycle(state_, arguments.positional);
     return TemplateValue::boolean(loop.changed(state_, arguments.positional));
   }
-  Parameters(state_, method.name, arguments, {});
+  need_no_arguments(state_, method.name, arguments);
   auto& cycler = static_cast<CyclerObject&>(object);
   if (method.name == "reset") {
     cycler.next = 0;

@@ -46,7 +46,7 @@ class Placing {
   }
   Slot slot_of(const std::string& name, const ScopeNames& scope) const {
     const ScopeNames::Place* place = scope.find(name);
-    expect(place != nullptr, "a name without a place");
+    if (place == nullptr) throw Error(ErrorKind::internal, "a name without a place: " + name);
     return {scope.function().depth - place->function, place->slot};
   }
 

@@ -131,7 +131,7 @@ bool apply_test(RenderState& state, std::string_view name, const TemplateValue& 
                 const Arguments& arguments) {
   state.step();
   if (const Test test = plain_test(name)) {
-    Parameters(state, name, arguments, {});
+    need_no_arguments(state, name, arguments);
     return test(state, value);
   }
   if (!is_value_test(name)) state.fail("there is no test '{}'", name);
