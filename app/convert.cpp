@@ -57,9 +57,8 @@ void write_checkpoint(const fs::path& to, const ModelSource& source, Engine& eng
 }
 
 void write_hugging_face(const ConvertOptions& o, const ModelSource& source, Engine& engine) {
-  const HfExport settings{.dtype = o.dtype,
-                          .max_shard_bytes = o.max_shard_size,
-                          .extra_files = carried_files(source)};
+  const HfExport settings{
+      .dtype = o.dtype, .max_shard_bytes = o.max_shard_size, .extra_files = carried_files(source)};
   export_hf(o.to, source.config, engine.store().weights(), settings, engine.executor().ops());
 }
 

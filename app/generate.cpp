@@ -40,7 +40,8 @@ OptionTable declare(GenerateOptions& o) {
   table.integer({"max-tokens"}, &o.max_tokens, "most tokens to write", {.least = 1});
   table.texts({"stop"}, &o.stops, "end a text before one of these");
   table.text({"end-token"}, &o.source.end_token,
-             "the token that ends a text, as it is spelled, beside those of the model's files", "TEXT");
+             "the token that ends a text, as it is spelled, beside those of the model's files",
+             "TEXT");
   table.integer({"num-samples"}, &o.samples, "texts of each prompt", {.least = 1});
   table.integer({"batch-size"}, &o.batch_size,
                 "most texts to write at once; it changes no text, only memory and time",

@@ -16,8 +16,8 @@ struct Room {
 
 // The ids of a conversation that leave room for a reply. What was said first is forgotten when it
 // has become too long.
-std::vector<int32_t> fitting_ids(Conversation& conversation, ChatEncoder& encoder,
-                                 const Room& room, Log& log) {
+std::vector<int32_t> fitting_ids(Conversation& conversation, ChatEncoder& encoder, const Room& room,
+                                 Log& log) {
   const int64_t positions = room.positions;
   std::vector<ChatMessage>& messages = conversation.messages;
   const size_t first = messages[0].role == "system" ? 1 : 0;
@@ -51,7 +51,8 @@ int converse(const Chat& chat, Generator& generator, int64_t positions, Log& log
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     messages.push_back({"user", line});
-    const std::vector<int32_t> ids = fitting_ids(conversation, chat.encoder, {positions, tools.vocabulary}, log);
+    const std::vector<int32_t> ids =
+        fitting_ids(conversation, chat.encoder, {positions, tools.vocabulary}, log);
     const Prompt prompt{line, conversation, ids};
     Record record{.prompt = prompt};
     TextStream stream(*tools.tokenizer, tools.stops, ids);

@@ -47,8 +47,7 @@ Prompt parse_line(std::string_view line, const std::string& what) {
   for (const auto& [key, value] : json.items())
     if (std::ranges::find(read_here, key) == read_here.end()) fields.ignored.push_back(key);
   Conversation read = parse_conversation(line, fields, false, what);
-  const bool is_text =
-      read.messages.size() == 1 && read.extras.empty() && json.contains("prompt");
+  const bool is_text = read.messages.size() == 1 && read.extras.empty() && json.contains("prompt");
   if (is_text)
     prompt.text = read.messages[0].content;
   else

@@ -11,8 +11,8 @@
 #include "checkpoint/hf_generation.h"
 #include "checkpoint/hf_model.h"
 #include "checkpoint/hf_names.h"
-#include "runtime/finite.h"
 #include "checkpoint/run_checkpoints.h"
+#include "runtime/finite.h"
 
 namespace rankine {
 namespace {

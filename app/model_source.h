@@ -26,13 +26,14 @@ struct ModelSource {
   std::string tokenizer_fault = {};          // why not
   std::vector<int64_t> generation_eos = {};  // what ends a text, by generation_config.json
   std::string generation_config = {};        // that file's text, "" for none
-  std::vector<std::string> notes = {};       // what is left out of its files or gone round, for the user
+  std::vector<std::string> notes = {};  // what is left out of its files or gone round, for the user
 };
 
 // `name` is a folder or a preset; Error{usage} or {data} when it is neither.
 ModelSource open_model(const std::string& name);
 // Fills the engine's weights from the source (a preset: Error{usage}, it has none). Error{data}
-// that names the first weight that is not finite; warns of what is left out. All ranks of the engine call it together.
+// that names the first weight that is not finite; warns of what is left out. All ranks of the
+// engine call it together.
 void load_weights_from(const ModelSource& source, Engine& engine, Log& log);
 
 // The files that go with the source's weights wherever they go: name -> text. The tokenizer's,

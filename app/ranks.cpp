@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "comm/launch.h"
 #include "comm/local_world.h"
 #include "comm/mpi_world.h"

@@ -14,8 +14,8 @@
 #include "runtime/train_loop.h"
 #include "schedule/simulate.h"
 #include "train_data.h"
-#include "train_text.h"
 #include "train_setup.h"
+#include "train_text.h"
 
 namespace rankine {
 namespace {
@@ -44,7 +44,8 @@ void print_opening(Log& log, const TrainOptions& o, const ModelConfig& config,
 // The model's own ends of texts, and those that are taught.
 void add_all_ends(const ModelSource& source, const TrainingText& text, ModelConfig& config) {
   if (source.kind != ModelSource::Kind::preset && config.eos == source.config.eos)
-    add_ends(config, std::vector<int32_t>(source.generation_eos.begin(), source.generation_eos.end()));
+    add_ends(config,
+             std::vector<int32_t>(source.generation_eos.begin(), source.generation_eos.end()));
   add_ends(config, text.taught_ends);
 }
 
@@ -215,8 +216,7 @@ int run_training(const TrainOptions& o, const RunInputs& in, Engine& engine, Log
     state.data_identity = in.data.identity();
     print_rate_change(before, o, log);
   }
-  if (in.text.tokenizer)
-    warn_of(in.text.tokenizer->bpe(), state.model.vocabulary, log);
+  if (in.text.tokenizer) warn_of(in.text.tokenizer->bpe(), state.model.vocabulary, log);
   const ExtraFiles files = run_files(in.text, in.source, o.from_scratch);
   if (ranks.rank() == 0) write_run_files(o, state, files);
   log_line(log, "run       '{}', configuration in config.toml", o.run.output.string());
@@ -283,8 +283,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
       log, "memory    {} planned{}\n{}",
       format_bytes(engine.plan().peak_bytes(Tier::device) + engine.plan().peak_bytes(Tier::host)),
       ranks.size() > 1 ? " for the first rank" : "", memory_table(engine.plan()));
-  return run_training(o, {table, source, text, data, loader}, engine,
-                      log);
+  return run_training(o, {table, source, text, data, loader}, engine, log);
 }
 
 // Before ranks are started here: whether the plans of all of them fit.

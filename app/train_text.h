@@ -13,7 +13,7 @@ namespace rankine {
 // What a run's text is made with and what it teaches about the ends of texts.
 struct TrainingText {
   std::optional<TextTokenizer> tokenizer;  // with the template of its conversations among its files
-  std::vector<int32_t> taught_ends;        // tokens behind documents or replies, as they are learned
+  std::vector<int32_t> taught_ends;  // tokens behind documents or replies, as they are learned
   std::vector<std::string> warnings;
 };
 TrainingText training_text(const TrainOptions& options, const ModelSource& source,

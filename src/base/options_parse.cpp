@@ -137,9 +137,8 @@ void take_rest(const OptionTable& table, RawArguments& raw) {
     raw.faults.push_back(fmt::format("'{}': unexpected argument; see --help", *next));
 }
 
-void take_stored(const OptionTable& table, const StoredOptions& stored,
-                 OptionOrigin origin, std::map<std::string, Written>& written,
-                 std::vector<std::string>& faults) {
+void take_stored(const OptionTable& table, const StoredOptions& stored, OptionOrigin origin,
+                 std::map<std::string, Written>& written, std::vector<std::string>& faults) {
   const TomlText toml = read_toml(stored.text);
   for (const TomlFault& fault : toml.faults)
     faults.push_back(fmt::format("{}:{}: {}", stored.place, fault.line, fault.text));

@@ -90,7 +90,8 @@ bool is_of_a_run(std::string_view name) {
 // The first folder of snapshots/ that has a config.json, "" when there is none.
 fs::path snapshot_of(const fs::path& folder) {
   for (const std::string& name : names_in(folder / "snapshots"))
-    if (reaches_file(folder / "snapshots" / name / "config.json")) return folder / "snapshots" / name;
+    if (reaches_file(folder / "snapshots" / name / "config.json"))
+      return folder / "snapshots" / name;
   return {};
 }
 

@@ -55,8 +55,8 @@ void HfSource::open_shards(const fs::path& folder, const fs::path& index) {
   for (const auto& [tensor, name] : map) {
     auto file = files_.find(name);
     if (file == files_.end()) {
-      require(reaches_file(folder / name), ErrorKind::data, "{} lists the file '{}', which {}", what,
-              name, absence_text(folder / name));
+      require(reaches_file(folder / name), ErrorKind::data, "{} lists the file '{}', which {}",
+              what, name, absence_text(folder / name));
       file = files_.emplace(name, folder / name).first;
     }
     const SafetensorsEntry* entry = file->second.find(tensor);

@@ -129,7 +129,7 @@ bool is_carried_name(std::string_view name) {
       "config.json",       "generation_config.json",  "model.safetensors.index.json",
       "tokenizer.json",    "tokenizer_config.json",   "tokenizer.model",
       "added_tokens.json", "special_tokens_map.json", "vocab.json",
-      "merges.txt",        "chat_template.jinja", "chat_template.json"};
+      "merges.txt",        "chat_template.jinja",     "chat_template.json"};
   return std::ranges::find(names, name) != names.end();
 }
 

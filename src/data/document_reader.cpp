@@ -1,7 +1,5 @@
 #include "data/document_reader.h"
 
-#include <utility>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -13,8 +13,8 @@ struct TextPiece {
   uint32_t file = 0;  // index
   bool is_lines = false;
   bool begins = true, ends = true;  // the document, of text
-  bool is_forced = false;   // the cut behind it may change tokens
-  uint64_t bytes_read = 0;  // of all files up to its end, as they lie on disk
+  bool is_forced = false;           // the cut behind it may change tokens
+  uint64_t bytes_read = 0;          // of all files up to its end, as they lie on disk
   std::string bytes;
 };
 

@@ -56,9 +56,8 @@ ChatTokens SampleEncoder::encode(const Conversation& conversation) {
 }
 
 bool SampleEncoder::learns(const ChatTokens& tokens) {
-  return tokens.ids.size() > 1 &&
-         std::find(tokens.is_reply.begin() + 1, tokens.is_reply.end(), true) !=
-             tokens.is_reply.end();
+  return tokens.ids.size() > 1 && std::find(tokens.is_reply.begin() + 1, tokens.is_reply.end(),
+                                            true) != tokens.is_reply.end();
 }
 
 void append_sample(const ChatTokens& tokens, std::vector<uint32_t>& out) {

@@ -6,7 +6,8 @@
 #include "data/chat/chat_tokens.h"
 #include "data/text_tokenizer.h"
 
-// Conversations to learn replies from: the ids of a sample, of which the replies' alone are targets.
+// Conversations to learn replies from: the ids of a sample, of which the replies' alone are
+// targets.
 namespace rankine {
 
 // How conversations become text.

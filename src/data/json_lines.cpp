@@ -74,7 +74,8 @@ void JsonLines::read_lines(std::string_view piece, LineCounts& counts, OnLine&& 
     }
     try {
       const auto parsed = parser_->parse(line, room_behind, counts.replaced);
-      if (parsed.error() != simdjson::SUCCESS) fail(ErrorKind::data, "{}", reason_of(parsed.error()));
+      if (parsed.error() != simdjson::SUCCESS)
+        fail(ErrorKind::data, "{}", reason_of(parsed.error()));
       on_line(json_object(parsed.value_unsafe(), ""));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
@@ -91,9 +92,9 @@ void JsonLines::read_field(std::string_view piece, const std::string& field, Lin
   });
 }
 
-void JsonLines::read_conversations(std::string_view piece, const ConversationFields& fields,
-                                   LineCounts& counts,
-                                   const std::function<void(const Conversation&)>& on_conversation) {
+void JsonLines::read_conversations(
+    std::string_view piece, const ConversationFields& fields, LineCounts& counts,
+    const std::function<void(const Conversation&)>& on_conversation) {
   read_lines(piece, counts, [&](const simdjson::dom::object& line) {
     on_conversation(conversation_of(line, fields, true));
   });

@@ -37,12 +37,12 @@ struct TextOptions {
 
 struct DataOptions {
   TextOptions text;
-  std::string tokenizer;              // "bytes", a path, or "": the model's own, otherwise bytes
+  std::string tokenizer;               // "bytes", a path, or "": the model's own, otherwise bytes
   std::string begin_token, end_token;  // of documents; "": the tokenizer's own
-  std::string weights;                // "0.7,0.3", one for each path; "": one corpus of all paths
-  std::filesystem::path cache;        // folder of token files made from text; "": beside the run
-  bool document_mask = false;         // attention stays within documents
-  double validation_fraction = 0.01;  // of the windows, the last ones; 0: none
+  std::string weights;                 // "0.7,0.3", one for each path; "": one corpus of all paths
+  std::filesystem::path cache;         // folder of token files made from text; "": beside the run
+  bool document_mask = false;          // attention stays within documents
+  double validation_fraction = 0.01;   // of the windows, the last ones; 0: none
 };
 
 // --data, --data-format, --text-field, --bad-lines, --max-expansion.

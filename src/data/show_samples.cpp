@@ -29,8 +29,8 @@ class SampleText {
   std::string take(uint64_t number) {
     if (inside_) mark(false);
     text_ += decoder_.finish();
-    std::string out = fmt::format("--- {}: {} tokens, {} learned\n{}\n", number, tokens_, learned_,
-                                  text_);
+    std::string out =
+        fmt::format("--- {}: {} tokens, {} learned\n{}\n", number, tokens_, learned_, text_);
     text_.clear();
     tokens_ = learned_ = 0;
     return out;

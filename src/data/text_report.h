@@ -14,7 +14,7 @@ struct PieceReport {
   LineCounts lines;  // of JSON lines; of text only `replaced`
   uint64_t empty_documents = 0, forced_cuts = 0;
   uint64_t samples_without_target = 0;  // all their replies are excluded or dropped
-  bool has_nul = false;  // in text
+  bool has_nul = false;                 // in text
 };
 
 class TextReport {

@@ -41,9 +41,8 @@ TextTokenizer TextTokenizer::open(const fs::path& name) {
           name.string());
   const fs::path folder = is_folder(name) ? name : name.parent_path();
   std::map<std::string, std::string> files;
-  for (const char* file :
-       {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
-        "chat_template.json"})
+  for (const char* file : {"tokenizer_config.json", "special_tokens_map.json",
+                           "chat_template.jinja", "chat_template.json"})
     if (is_there(folder / file)) files.emplace(file, read_text(folder / file));
   return {BpeTokenizer::open(name), std::move(files), folder.empty() ? "." : folder.string()};
 }
@@ -60,8 +59,8 @@ TextTokenizer TextTokenizer::parse(std::string json, std::string config, const s
 
 TextTokenizer TextTokenizer::with_config(std::string config) const {
   const std::string json_file = (fs::path(place_) / "tokenizer.json").string();
-  BpeTokenizer bpe = BpeTokenizer::parse(bpe_->json(), json_file,
-                                         {.config = config, .map = file("special_tokens_map.json")});
+  BpeTokenizer bpe = BpeTokenizer::parse(
+      bpe_->json(), json_file, {.config = config, .map = file("special_tokens_map.json")});
   std::map<std::string, std::string> files = files_;
   files["tokenizer_config.json"] = std::move(config);
   return {std::move(bpe), std::move(files), place_};

@@ -88,9 +88,9 @@ class PieceEncoder {
     const bool is_bytes = job_.tokenizer.is_bytes();
     out.report.forced_cuts = piece.is_forced && !is_bytes ? 1 : 0;
     if (piece.begins) begin_document();
-    append(is_bytes ? std::string_view(bytes)
-                    : valid_utf8(bytes, valid_, out.report.lines.replaced),
-           piece.begins ? PieceStart::text : PieceStart::within);
+    append(
+        is_bytes ? std::string_view(bytes) : valid_utf8(bytes, valid_, out.report.lines.replaced),
+        piece.begins ? PieceStart::text : PieceStart::within);
     if (!piece.ends) return;
     ids_.push_back(job_.end_token);
     ++out.documents;

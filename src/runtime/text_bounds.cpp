@@ -38,9 +38,8 @@ TextBounds text_bounds(const BoundSources& s) {
 }
 
 std::string to_string(const TextBounds& bounds, const TextTokenizer* tokenizer) {
-  std::string out = bounds.begin.empty()
-                        ? "begins with no token of its own"
-                        : "begins with " + token_list(bounds.begin, tokenizer);
+  std::string out = bounds.begin.empty() ? "begins with no token of its own"
+                                         : "begins with " + token_list(bounds.begin, tokenizer);
   if (bounds.document_end >= 0)
     out += ", documents end with " + token_list(std::span(&bounds.document_end, 1), tokenizer);
   out += bounds.ends.empty() ? ", generation ends at the limit of tokens alone"

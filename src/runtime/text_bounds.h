@@ -12,9 +12,9 @@ namespace rankine {
 // What begins and ends a text, decided in one place: training, evaluation, generation, chat and
 // export follow it.
 struct TextBounds {
-  TokenIds begin;              // in front of every text, document and prompt; mostly none or one
-  int32_t document_end = -1;   // behind every document; -1: nothing is known
-  std::vector<int32_t> ends;   // end a text that is generated, each once
+  TokenIds begin;             // in front of every text, document and prompt; mostly none or one
+  int32_t document_end = -1;  // behind every document; -1: nothing is known
+  std::vector<int32_t> ends;  // end a text that is generated, each once
 };
 
 // What a model's files and a tokenizer say, and what was taught or is written by a chat template.

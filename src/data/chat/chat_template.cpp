@@ -154,7 +154,8 @@ ChatTemplate ChatTemplate::parse(const ChatTemplateFiles& files, const ChatTempl
 }
 
 std::string ChatTemplate::identity() const {
-  std::string out = text_ + '\0' + tool_text_ + '\0' + kwargs_ + '\0' + fmt::format("{}", unix_time_);
+  std::string out =
+      text_ + '\0' + tool_text_ + '\0' + kwargs_ + '\0' + fmt::format("{}", unix_time_);
   for (const auto& [name, token] : tokens_) out += '\0' + name + '=' + token;
   return out;
 }

@@ -24,10 +24,10 @@ struct ChatTemplateChoice {
 
 // The texts of a model's files that can hold a template, "" for none, and where they lie.
 struct ChatTemplateFiles {
-  std::string config;       // tokenizer_config.json
-  std::string jinja;        // chat_template.jinja
-  std::string json;         // chat_template.json
-  std::string place;        // their folder, for messages
+  std::string config;  // tokenizer_config.json
+  std::string jinja;   // chat_template.jinja
+  std::string json;    // chat_template.json
+  std::string place;   // their folder, for messages
   // Variables that templates know special tokens by: "bos_token" -> "<s>".
   std::map<std::string, std::string> tokens = {};
 };

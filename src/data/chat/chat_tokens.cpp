@@ -13,7 +13,8 @@ class OwnText {
   explicit OwnText(const MarkedText& text) : spans_(text.spans()) {}
 
   bool covers(size_t begin, size_t end) {
-    while (span_ < spans_.size() && at_ + spans_[span_].bytes <= begin) at_ += spans_[span_++].bytes;
+    while (span_ < spans_.size() && at_ + spans_[span_].bytes <= begin)
+      at_ += spans_[span_++].bytes;
     size_t reach = at_;
     for (size_t i = span_; i < spans_.size() && reach < end; ++i) {
       if (spans_[i].origin != 0) return false;
@@ -42,8 +43,8 @@ class SectionEncoder {
     run_ += section;
     TokenIds ids;
     encoder_.encode(run_, {.start = start_}, ids);
-    const bool meets = ids.size() >= known_.size() &&
-                       std::equal(known_.begin(), known_.end(), ids.begin());
+    const bool meets =
+        ids.size() >= known_.size() && std::equal(known_.begin(), known_.end(), ids.begin());
     if (!meets) {  // a token would lie on both sides of the border
       begin(PieceStart::within);
       run_ = section;
@@ -102,7 +103,10 @@ void encode_marked(const MarkedText& text, const std::vector<TextRange>& replies
 }
 
 ChatEncoder::ChatEncoder(const ChatTemplate& chat, const BpeTokenizer& tokenizer)
-    : chat_(chat), tokenizer_(tokenizer), encoder_(tokenizer), marks_(reply_marks(chat, tokenizer)) {
+    : chat_(chat),
+      tokenizer_(tokenizer),
+      encoder_(tokenizer),
+      marks_(reply_marks(chat, tokenizer)) {
   for (const std::string& token : chat.required_tokens())
     require(tokenizer.added_id(token) >= 0, ErrorKind::usage,
             "the tokenizer has no token '{}', which this chat template is made of; choose another "

@@ -51,7 +51,8 @@ ChatMessage message_of(const Object& object, const ConversationFields& fields) {
   const std::optional<Element> content = json_member(object, "content");
   out.has_content = content.has_value() && !content->is_null();
   for (const auto& [key, value] : object) {
-    if (key == "role" || key == "content" || value.is_null() || among(fields.ignored, key)) continue;
+    if (key == "role" || key == "content" || value.is_null() || among(fields.ignored, key))
+      continue;
     if (among(learned_flags, key))
       out.learned = is_learned(key, value, out.role);
     else

@@ -14,7 +14,8 @@ struct ReplyMarks {
   std::string before;  // between that and what is said, as a space
   std::string end;     // behind what is said, up to and with the token that ends it; "" for none
   int32_t end_token = -1;  // that token
-  std::string stop;  // text behind a reply that shows that the model speaks for the user; "" for none
+  std::string
+      stop;  // text behind a reply that shows that the model speaks for the user; "" for none
 };
 ReplyMarks reply_marks(const ChatTemplate& chat, const BpeTokenizer& tokenizer);
 

@@ -45,8 +45,7 @@ class AddedTokens {
       return;
     }
     split_where(
-        text,
-        [&](const AddedToken& token, size_t, size_t) { return parse || token.white_space; },
+        text, [&](const AddedToken& token, size_t, size_t) { return parse || token.white_space; },
         on_text, [&](const AddedToken& token, size_t) { on_token(token); });
   }
 

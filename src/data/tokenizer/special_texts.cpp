@@ -79,7 +79,7 @@ SpecialTexts special_texts(const TokenizerSettings& settings, const fs::path& fo
   const ClassDefaults* defaults = defaults_of(class_text ? *class_text : assumed_class);
   SpecialTexts out;
   out.known = defaults != nullptr;
-  const auto text = [&](const char* key, std::string_view ClassDefaults::* fallback) {
+  const auto text = [&](const char* key, std::string_view ClassDefaults::*fallback) {
     std::optional<std::string> said = token_text(config, key);
     if (!said) said = token_text(map, key);
     out.known = out.known || said.has_value();

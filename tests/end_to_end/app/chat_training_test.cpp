@@ -10,7 +10,8 @@ namespace {
 
 class ChatTraining : public TrainingRun {
  protected:
-  static constexpr int end_of_text = 256, begin = 257, im_start = 258, im_end = 259, other_end = 260;
+  static constexpr int end_of_text = 256, begin = 257, im_start = 258, im_end = 259,
+                       other_end = 260;
 
   void SetUp() override {
     TrainingRun::SetUp();
@@ -19,8 +20,8 @@ class ChatTraining : public TrainingRun {
     shape["vocab_size"] = 264;
     shape["eos_token_id"] = end_of_text;
     write_text_atomically(home() / "shape" / "config.json", shape.dump());
-    ASSERT_EQ(
-        run(train({"--tokenizer", at("base"), "--steps", "1", "--output", at("first")})).code, 0);
+    ASSERT_EQ(run(train({"--tokenizer", at("base"), "--steps", "1", "--output", at("first")})).code,
+              0);
     ASSERT_EQ(run({"convert", "--from", at("first"), "--to", at("model"), "--dtype", "f32"}).code,
               0);
     write_text_atomically(
@@ -50,13 +51,27 @@ class ChatTraining : public TrainingRun {
 
   std::vector<std::string> tune(const std::string& output, const std::string& chat_template,
                                 const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{
-        "train",         "--model",       at("model"),         "--data",
-        at("talk.jsonl"), "--data-format", "instructions",      "--chat-template",
-        chat_template,   "--seq-length",  "64",                "--micro-batch-size",
-        "1",             "--precision",   "f32",               "--validation-fraction",
-        "0",             "--threads",     "1",                 "--output",
-        at(output)};
+    std::vector<std::string> words{"train",
+                                   "--model",
+                                   at("model"),
+                                   "--data",
+                                   at("talk.jsonl"),
+                                   "--data-format",
+                                   "instructions",
+                                   "--chat-template",
+                                   chat_template,
+                                   "--seq-length",
+                                   "64",
+                                   "--micro-batch-size",
+                                   "1",
+                                   "--precision",
+                                   "f32",
+                                   "--validation-fraction",
+                                   "0",
+                                   "--threads",
+                                   "1",
+                                   "--output",
+                                   at(output)};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -66,8 +81,8 @@ class ChatTraining : public TrainingRun {
 };
 
 TEST_F(ChatTraining, ATunedModelStopsByItselfWhereverItIsLoaded) {
-  const Finished tuned = run(
-      tune("run", "chatml", {"--steps", "150", "--lr", "1e-2", "--warmup-steps", "5"}));
+  const Finished tuned =
+      run(tune("run", "chatml", {"--steps", "150", "--lr", "1e-2", "--warmup-steps", "5"}));
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_NE(tuned.err.find("generation ends at '<|endoftext|>' (256), '<|other|>' (260), "
                            "'<|im_end|>' (259)"),
@@ -117,9 +132,8 @@ TEST_F(ChatTraining, TokensOfOneTemplateAreNotThoseOfAnother) {
     ++runs;
   }
   EXPECT_EQ(static_cast<int>(numbers.size()), runs);
-  const Finished resumed =
-      run({"train", "--resume", "--output", at("sharedchatml"), "--steps", "2", "--chat-template",
-           "plain"});
+  const Finished resumed = run({"train", "--resume", "--output", at("sharedchatml"), "--steps", "2",
+                                "--chat-template", "plain"});
   EXPECT_EQ(resumed.code, 4) << resumed.err;
   EXPECT_NE(resumed.err.find("corpus is another one"), std::string::npos) << resumed.err;
 }
@@ -129,8 +143,9 @@ TEST_F(ChatTraining, TextsBeginAlikeEverywhere) {
   write_tokenizer(at("begins"), R"({"bos_token": "<s>", "eos_token": "<|endoftext|>"})", true);
   write_text_atomically(home() / "d.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"c\"}\n");
   const auto shown = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words{"tokenize", "--data", at("d.jsonl"), "--tokenizer", at("begins"),
-                                   "--output", at("d.tokens"), "--show", "9"};
+    std::vector<std::string> words{"tokenize",     "--data",     at("d.jsonl"),
+                                   "--tokenizer",  at("begins"), "--output",
+                                   at("d.tokens"), "--show",     "9"};
     words.insert(words.end(), more.begin(), more.end());
     const Finished done = run(words);
     fs::remove(home() / "d.tokens");
@@ -150,8 +165,8 @@ TEST_F(ChatTraining, TextsBeginAlikeEverywhere) {
   ASSERT_EQ(run({"convert", "--from", at("bounded"), "--to", at("bounds"), "--dtype", "f32"}).code,
             0);
   EXPECT_EQ(ends_in(home() / "bounds" / "config.json"), other_end);
-  const Finished said = run({"generate", "--model", at("bounds"), "--prompt", "a", "--max-tokens",
-                             "1", "--json"});
+  const Finished said =
+      run({"generate", "--model", at("bounds"), "--prompt", "a", "--max-tokens", "1", "--json"});
   EXPECT_NE(said.err.find("begins with '<s>' (257), documents end with '<|other|>' (260), "
                           "generation ends at '<|other|>' (260)"),
             std::string::npos)

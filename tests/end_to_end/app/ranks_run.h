@@ -10,7 +10,8 @@
 // Training runs of several ranks, and their processes.
 namespace rankine::test {
 
-// Open MPI's launcher in PATH, for ranks that a user's launcher starts, whose plain name may be another MPI's; empty without it.
+// Open MPI's launcher in PATH, for ranks that a user's launcher starts, whose plain name may be
+// another MPI's; empty without it.
 inline std::string open_mpi_launcher() {
   if (std::system("command -v mpirun.openmpi >/dev/null") == 0) return "mpirun.openmpi";
   return std::system("mpirun --version 2>/dev/null | grep -q 'Open MPI'") == 0 ? "mpirun" : "";

@@ -173,9 +173,8 @@ TEST(Merges, AreThoseOfTheDefinition) {
 }
 
 TEST(ByteTokenizerFile, GivesByteValues) {
-  const BpeTokenizer tokenizer =
-      BpeTokenizer::parse(byte_tokenizer_json(), "bytes",
-                          {.config = byte_tokenizer_config_json(), .map = ""});
+  const BpeTokenizer tokenizer = BpeTokenizer::parse(
+      byte_tokenizer_json(), "bytes", {.config = byte_tokenizer_config_json(), .map = ""});
   EXPECT_EQ(tokenizer.vocabulary(), 257);
   EXPECT_EQ(tokenizer.special().end, 256);
   for (uint64_t seed = 0; seed < 200; ++seed) {

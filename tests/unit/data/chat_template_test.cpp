@@ -88,7 +88,8 @@ TEST(ChatTemplate, TheModelsOwnIsExecuted) {
   EXPECT_TRUE(text_of(own("{{ bos_token }}" + std::string(with_default)), question)
                   .starts_with("<s><|im_start|>system"));
   const std::string thinks =
-      std::string(with_default).replace(std::string(with_default).rfind("\\n'"), 3, "\\n<think>\\n'");
+      std::string(with_default)
+          .replace(std::string(with_default).rfind("\\n'"), 3, "\\n<think>\\n'");
   EXPECT_TRUE(text_of(own(thinks), question).ends_with("<|im_start|>assistant\n<think>\n"))
       << text_of(own(thinks), question);
 }
@@ -135,8 +136,7 @@ TEST(ChatTemplate, PlainIsTextByLines) {
 TEST(ChatTemplate, IsReadFromItsFiles) {
   const auto text = [](const std::string& config, const std::string& jinja = "",
                        const std::string& json = "") {
-    return ChatTemplate::parse(
-               {.config = config, .jinja = jinja, .json = json, .place = "folder"})
+    return ChatTemplate::parse({.config = config, .jinja = jinja, .json = json, .place = "folder"})
         .text();
   };
   EXPECT_NE(message_of([&] { text(""); }).find("has no chat template"), std::string::npos);
@@ -150,8 +150,8 @@ TEST(ChatTemplate, IsReadFromItsFiles) {
   EXPECT_EQ(text(list, "c"), "c");
   EXPECT_EQ(text(list, "", Json{{"chat_template", "d"}}.dump()), "d");
   // Of two the one for tools is taken where there are tools.
-  const ChatTemplate two = ChatTemplate::parse(
-      {.config = list, .jinja = "", .json = "", .place = "folder"});
+  const ChatTemplate two =
+      ChatTemplate::parse({.config = list, .jinja = "", .json = "", .place = "folder"});
   Conversation with_tools{{{"assistant", "x"}}};
   EXPECT_EQ(text_of(two, with_tools), "a");
   with_tools.extras = {{"tools", "[1]"}};

@@ -15,9 +15,15 @@ namespace {
 using Json = nlohmann::json;
 using test::error_of;
 
-const std::vector<std::string> marks{"<|im_start|>", "<|im_end|>",       "<think>",
-                                     "</think>",     "<s>",              "</s>",
-                                     "<|eot_id|>",   "<|begin_of_text|>", "<|start_header_id|>",
+const std::vector<std::string> marks{"<|im_start|>",
+                                     "<|im_end|>",
+                                     "<think>",
+                                     "</think>",
+                                     "<s>",
+                                     "</s>",
+                                     "<|eot_id|>",
+                                     "<|begin_of_text|>",
+                                     "<|start_header_id|>",
                                      "<|end_header_id|>"};
 
 // Bytes, and the tokens of the templates above from 257 on.
@@ -60,9 +66,9 @@ std::string learned_of(const std::string& jinja, const Conversation& conversatio
 
 std::string learned_by(const std::string& name, const Conversation& conversation) {
   const TextTokenizer tokenizer = chat_bytes();
-  return shown(tokens_of(tokenizer.chat_template({.name = name, .kwargs = ""}), tokenizer,
-                         conversation),
-               tokenizer);
+  return shown(
+      tokens_of(tokenizer.chat_template({.name = name, .kwargs = ""}), tokenizer, conversation),
+      tokenizer);
 }
 
 const Conversation two_turns{
@@ -220,7 +226,8 @@ TEST(ChatTokens, PromptAndReplyMeetAsInOneText) {
   const ChatTokens apart = ids_of("A:", "4", false);
   EXPECT_EQ(apart.ids, (TokenIds{4, 2, 3, 6}));
   EXPECT_EQ(apart.is_reply, (std::vector<bool>{false, false, true, true}));
-  // A token across the border would be neither's; the reply then goes on without a space of its own.
+  // A token across the border would be neither's; the reply then goes on without a space of its
+  // own.
   EXPECT_EQ(ids_of("A:", "4", true).ids, (TokenIds{4, 2, 3, 6}));
   EXPECT_EQ(ids_of("A:", " 4", true).ids, (TokenIds{4, 2, 0, 3, 6}));
 }
@@ -229,8 +236,7 @@ TEST(ChatTokens, SamplesWithoutATemplateBeginAsTextsDo) {
   const TextTokenizer tokenizer = chat_bytes().with_bounds("<s>", "");
   const InstructionFormat format;
   SampleEncoder encoder(format, tokenizer, tokenizer.end_token());
-  EXPECT_EQ(shown(encoder.encode({{{"user", "a"}, {"assistant", "b"}}}), tokenizer),
-            "<s>a{b</s>}");
+  EXPECT_EQ(shown(encoder.encode({{{"user", "a"}, {"assistant", "b"}}}), tokenizer), "<s>a{b</s>}");
 }
 
 }  // namespace

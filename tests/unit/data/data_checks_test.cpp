@@ -32,16 +32,16 @@ TEST(IdleOptions, AreThoseOfOtherKindsOfFiles) {
     DataFormat format;
     std::vector<std::string> effective;
   };
-  const std::vector<Case> cases{{text, {"begin-token", "end-token", "data-cache"}},
-                                {jsonl, {"text-field", "bad-lines", "begin-token", "end-token", "data-cache"}},
-                                {instructions,
-                                 {"bad-lines", "prompt-field", "response-field", "messages-field",
-                                  "ignore-fields", "chat-template", "chat-template-kwargs",
-                                  "begin-token", "end-token", "data-cache"}},
-                                {tokens, {}},
-                                {raw_u16, {"end-token"}},
-                                {llmc, {"end-token"}},
-                                {megatron, {"end-token"}}};
+  const std::vector<Case> cases{
+      {text, {"begin-token", "end-token", "data-cache"}},
+      {jsonl, {"text-field", "bad-lines", "begin-token", "end-token", "data-cache"}},
+      {instructions,
+       {"bad-lines", "prompt-field", "response-field", "messages-field", "ignore-fields",
+        "chat-template", "chat-template-kwargs", "begin-token", "end-token", "data-cache"}},
+      {tokens, {}},
+      {raw_u16, {"end-token"}},
+      {llmc, {"end-token"}},
+      {megatron, {"end-token"}}};
   for (const Case& c : cases)
     for (const char* name : {"text-field", "bad-lines", "prompt-field", "response-field",
                              "messages-field", "ignore-fields", "chat-template",

@@ -206,7 +206,8 @@ TEST(Instructions, KeysAreHonouredOrRefusedByName) {
 
 TEST(Instructions, TheKeyFollowsHowConversationsBecomeText) {
   const TemporaryFolder folder;
-  const auto files = list_files({folder.write("i.jsonl", "{}")}, {.format = DataFormat::instructions});
+  const auto files =
+      list_files({folder.write("i.jsonl", "{}")}, {.format = DataFormat::instructions});
   const auto key = [&](const TextOptions& options, const TextTokenizer& tokenizer) {
     return job_key(tokenize_job(files, options, tokenizer));
   };

@@ -76,15 +76,15 @@ TextTokenizer with_s(const std::string& config, const Json& post_processor = nul
   return TextTokenizer::parse(json.dump(), config, "s");
 }
 
-const Json puts_s = {{"type", "TemplateProcessing"},
-                     {"single",
-                      {{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
-                       {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
-                     {"pair",
-                      {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
-                       {{"Sequence", {{"id", "B"}, {"type_id", 1}}}}}},
-                     {"special_tokens",
-                      {{"<s>", {{"id", "<s>"}, {"ids", {257}}, {"tokens", {"<s>"}}}}}}};
+const Json puts_s = {
+    {"type", "TemplateProcessing"},
+    {"single",
+     {{{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
+      {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+    {"pair",
+     {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+      {{"Sequence", {{"id", "B"}, {"type_id", 1}}}}}},
+    {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {257}}, {"tokens", {"<s>"}}}}}}};
 
 TEST(SpecialTexts, TextsBeginAsTheTokenizerBeginsThem) {
   const std::string names = R"({"bos_token": "<s>", "eos_token": "</s>"})";
@@ -111,9 +111,7 @@ TEST(SpecialTexts, TheUserDecides) {
                                                    changed.file("tokenizer_config.json"), "again");
   EXPECT_EQ(again.bpe().begins(), TokenIds{});
   EXPECT_EQ(again.end_token(), 258);
-  EXPECT_NE(test::message_of([&] {
-              own.with_bounds("<x>", "");
-            }).find("--begin-token '<x>'"),
+  EXPECT_NE(test::message_of([&] { own.with_bounds("<x>", ""); }).find("--begin-token '<x>'"),
             std::string::npos);
 }
 
