@@ -88,20 +88,8 @@ class JsonWriter {
   void write_text(const MarkedText& text) {
     state_.make(2 * text.size());
     sign("\"");
-    MarkedTextReader reader(text);
-    size_t plain = 0;
-    for (size_t at = 0; at < text.size();) {
-      const Character character = character_at(text.view(), at);
-      const std::string escaped = escape(character.code, style_.ascii);
-      if (!escaped.empty()) {
-        reader.copy(plain, at, out_);
-        const TextSpan span = reader.at(at);
-        out_.append(escaped, span.origin, span.generated);
-        plain = at + character.bytes;
-      }
-      at += character.bytes;
-    }
-    reader.copy(plain, text.size(), out_);
+    append_escaped(
+        text, [&](char32_t code) { return escape(code, style_.ascii); }, out_);
     sign("\"");
   }
   void write_list(const TemplateList& list) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "template/text_units.h"
 
 namespace rankine {
 
@@ -75,6 +76,24 @@ void MarkedTextReader::copy(size_t begin, size_t end, MarkedText& into) {
     into.add_span({stop - at, span.origin, span.generated});
     at = stop;
   }
+}
+
+void append_escaped(const MarkedText& text, const std::function<std::string(char32_t)>& escape,
+                    MarkedText& into) {
+  MarkedTextReader reader(text);
+  size_t plain = 0;
+  for (size_t at = 0; at < text.size();) {
+    const Character character = character_at(text.view(), at);
+    const std::string escaped = escape(character.code);
+    if (!escaped.empty()) {
+      reader.copy(plain, at, into);
+      const TextSpan span = reader.at(at);
+      into.append(escaped, span.origin, span.generated);
+      plain = at + character.bytes;
+    }
+    at += character.bytes;
+  }
+  reader.copy(plain, text.size(), into);
 }
 
 }  // namespace rankine

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,5 +65,10 @@ class MarkedTextReader {
   size_t span_ = 0;
   size_t span_begin_ = 0;
 };
+
+// Appends the text with escape(code) in the place of every character for which that is not empty;
+// it keeps the character's history.
+void append_escaped(const MarkedText& text, const std::function<std::string(char32_t)>& escape,
+                    MarkedText& into);
 
 }  // namespace rankine

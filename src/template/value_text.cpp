@@ -71,26 +71,10 @@ class Shower {
         text.text().find('\'') == std::string::npos || text.text().find('"') != std::string::npos;
     const char quote = single ? '\'' : '"';
     sign({&quote, 1});
-    append_escaped(text, [&](char32_t code) { return shown_escape(code, quote); });
-    sign({&quote, 1});
-  }
-  template <class Escape>
-  void append_escaped(const MarkedText& text, Escape&& escape) {
     state_.make(2 * text.size());
-    MarkedTextReader reader(text);
-    size_t plain = 0;
-    for (size_t at = 0; at < text.size();) {
-      const Character character = character_at(text.view(), at);
-      const std::string escaped = escape(character.code);
-      if (!escaped.empty()) {
-        reader.copy(plain, at, out_);
-        const TextSpan span = reader.at(at);
-        out_.append(escaped, span.origin, span.generated);
-        plain = at + character.bytes;
-      }
-      at += character.bytes;
-    }
-    reader.copy(plain, text.size(), out_);
+    append_escaped(
+        text, [&](char32_t code) { return shown_escape(code, quote); }, out_);
+    sign({&quote, 1});
   }
   void show_list(const TemplateList& list) {
     if (list.form == ListForm::range) {
