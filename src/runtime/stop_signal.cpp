@@ -45,6 +45,12 @@ bool ignored(int number) {
   return action.sa_handler == SIG_IGN;
 }
 
+// From now on a thread waits for them, and none may be handled on a computing thread's stack.
+void forget_handlers() {
+  for (const int number : stop_signals)
+    if (!ignored(number)) std::signal(number, SIG_DFL);
+}
+
 struct Request {
   int number = 0;
   pid_t sender = 0;
@@ -99,6 +105,7 @@ void receive_stop_signals_aside() {
   static std::once_flag once;
   std::call_once(once, [] {
     hold_stop_signals();
+    forget_handlers();
     std::thread(receive).detach();
   });
 }
