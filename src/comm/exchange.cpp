@@ -29,22 +29,28 @@ useconds_t nap_after(int naps) {
 // Takes back at its end what it has told.
 class WaitNotice {
  public:
-  WaitNotice(const std::function<void(int)>& tell, int peer) : tell_(tell), peer_(peer) {}
+  WaitNotice(const GroupSettings& settings, int peer) : settings_(settings), peer_(peer) {}
   WaitNotice(const WaitNotice&) = delete;
   WaitNotice& operator=(const WaitNotice&) = delete;
   ~WaitNotice() {
-    if (given_ && !kept_) tell_(-1);
+    if (given_ && !kept_) tell(WaitMoment::ends);
   }
   void give() {
-    if (!tell_ || given_) return;
-    tell_(peer_);
+    tell(given_ ? WaitMoment::goes_on : WaitMoment::begins);
     given_ = true;
   }
   // Whoever gives up after this rank is to see whom it waited for.
-  void keep() { kept_ = true; }
+  void keep() {
+    tell(WaitMoment::given_up);
+    kept_ = true;
+  }
 
  private:
-  const std::function<void(int)>& tell_;
+  void tell(WaitMoment moment) const {
+    if (settings_.waits) settings_.waits(peer_, moment);
+  }
+
+  const GroupSettings& settings_;
   int peer_;
   bool given_ = false, kept_ = false;
 };
@@ -70,7 +76,7 @@ void LinkGroup::Exchange::drive_sends() {
 template <class Ready>
 void LinkGroup::Exchange::wait_until(Ready&& ready, int peer) {
   SilenceClock silence(group_.settings_.timeout_seconds);
-  WaitNotice notice(group_.settings_.waits, peer);
+  WaitNotice notice(group_.settings_, peer);
   for (int round = 0;; ++round) {
     require(!watch_.given_up, ErrorKind::environment, "{} #{} '{}' was given up", call_.name,
             call_.header.sequence, call_.header.tag);

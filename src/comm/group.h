@@ -16,6 +16,8 @@
 // its own part from everyone's pieces, in the order of one fixed tree.
 namespace rankine {
 
+enum class WaitMoment { begins, goes_on, ends, given_up };
+
 struct GroupSettings {
   double timeout_seconds = 60;  // of one wait for a peer; 0: wait for ever
   // Above 1: the members lie on several hosts, so many on each, a power of two, neighbours in
@@ -26,9 +28,10 @@ struct GroupSettings {
   std::function<std::string(int member)> place = {};
   // Thrown into waits when not empty: another rank's failure, known some other way.
   std::function<std::string()> interruption = {};
-  // Told while a caller waits long for a member, and with -1 afterwards; and what is known from
+  // What a caller that has waited for a member for a while tells: that it does, now and then that
+  // it still does, and at last that it has ended or that it gives up. And what is known from
   // others of whom that member waits for: ", which waits for rank 7".
-  std::function<void(int member)> waits = {};
+  std::function<void(int member, WaitMoment)> waits = {};
   std::function<std::string(int member)> beyond = {};
 };
 

@@ -4,7 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 
@@ -13,6 +15,11 @@ namespace {
 
 constexpr size_t most_groups = 4096;           // that a rank makes in its life
 constexpr uint64_t mark = 0x72616e6b696e6562;  // "rankineb"
+
+double now() {
+  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since_start).count();
+}
 
 }  // namespace
 
@@ -26,12 +33,13 @@ struct LocalBoard::Header {
 struct alignas(64) LocalBoard::Cell {
   std::atomic<uint32_t> stage;
   std::atomic<uint32_t> told, mapped;  // groups so far
-  std::atomic<int32_t> waits_for;      // a rank + 1, 0: none
+  std::atomic<double> waited_at;       // when it last said that it waits, by this host's clock
   std::array<RingFile, most_groups> files;
 };
 
 size_t LocalBoard::bytes(int ranks) {
-  return sizeof(Cell) * static_cast<size_t>(ranks + 1);
+  const auto n = static_cast<size_t>(ranks);
+  return sizeof(Cell) * (n + 1) + sizeof(std::atomic<int32_t>) * n * n;
 }
 
 LocalBoard::Header& LocalBoard::header() const {
@@ -91,17 +99,56 @@ bool LocalBoard::has_mapped(int rank, size_t group) const {
   return cell(rank).mapped > group;
 }
 
-void LocalBoard::waits_for(int rank, int peer) {
-  cell(rank).waits_for = peer + 1;
+std::atomic<int32_t>& LocalBoard::waits(int rank, int peer) const {
+  expect(0 <= rank && rank < ranks_ && 0 <= peer && peer < ranks_, "ranks of the board");
+  auto* const counts =
+      reinterpret_cast<std::atomic<int32_t>*>(reinterpret_cast<Cell*>(memory_.data()) + ranks_ + 1);
+  return counts[static_cast<ptrdiff_t>(rank) * ranks_ + peer];
 }
 
-std::vector<int> LocalBoard::waiting_beyond(int rank) const {
-  std::vector<int> out;
-  for (int next = cell(rank).waits_for - 1; next >= 0; next = cell(next).waits_for - 1) {
-    if (next == rank || std::ranges::count(out, next) > 0) return {};
-    out.push_back(next);
+void LocalBoard::begin_wait(int rank, int peer) {
+  go_on_waiting(rank);
+  ++waits(rank, peer);
+}
+
+void LocalBoard::go_on_waiting(int rank) {
+  cell(rank).waited_at = now();
+}
+
+void LocalBoard::keep_waits(int rank) {
+  cell(rank).waited_at = std::numeric_limits<double>::infinity();
+}
+
+void LocalBoard::end_wait(int rank, int peer) {
+  --waits(rank, peer);
+}
+
+bool LocalBoard::is_waiting(int rank, double silent_seconds) const {
+  if (now() - cell(rank).waited_at > silent_seconds) return false;
+  for (int peer = 0; peer < ranks_; ++peer)
+    if (waits(rank, peer) > 0) return true;
+  return false;
+}
+
+std::vector<int> LocalBoard::waiting_beyond(int rank, double silent_seconds) const {
+  std::vector<int> from(static_cast<size_t>(ranks_), -1);  // the rank that led here
+  const auto came_from = [&](int r) -> int& { return from[static_cast<size_t>(r)]; };
+  std::vector<int> reached{rank};
+  came_from(rank) = rank;
+  for (size_t next = 0; next < reached.size(); ++next) {
+    const int waiter = reached[next];
+    if (!is_waiting(waiter, silent_seconds)) {
+      std::vector<int> way;
+      for (int r = waiter; r != rank; r = came_from(r)) way.insert(way.begin(), r);
+      return way;
+    }
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (waits(waiter, peer) == 0 || came_from(peer) >= 0) continue;
+      came_from(peer) = waiter;
+      reached.push_back(peer);
+    }
   }
-  return out;
+  return {};
 }
 
 bool LocalBoard::claim_report() {

@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,10 +35,17 @@ class LocalBoard {
   void mapped(int rank, size_t group);
   bool has_mapped(int rank, size_t group) const;
 
-  // Whom a rank waits for, -1: nobody.
-  void waits_for(int rank, int peer);
-  // From this rank on along who waits for whom, as far as that is known and no circle.
-  std::vector<int> waiting_beyond(int rank) const;
+  // One more wait of a rank for a peer, that it goes on, and its end. A rank waits for several at a
+  // time: each of its groups works on its own. `keep` says of a rank that gives up that its waits
+  // are to be seen by whoever gives up after it.
+  void begin_wait(int rank, int peer);
+  void go_on_waiting(int rank);
+  void keep_waits(int rank);
+  void end_wait(int rank, int peer);
+  // From this rank on along who waits for whom, the shortest way to a rank that waits for nobody,
+  // or that has not said for `silent_seconds` that its waits go on, so that it is itself stopped:
+  // such a rank holds up the others. Empty when it is this rank, and when there is none.
+  std::vector<int> waiting_beyond(int rank, double silent_seconds) const;
 
   // True for the first one that asks: it is the one to report a failure.
   bool claim_report();
@@ -50,6 +59,8 @@ class LocalBoard {
   struct Cell;
   struct Header;
   static size_t bytes(int ranks);
+  std::atomic<int32_t>& waits(int rank, int peer) const;
+  bool is_waiting(int rank, double silent_seconds) const;
   LocalBoard(SharedMemory memory, int ranks) : memory_(std::move(memory)), ranks_(ranks) {}
   Header& header() const;
   Cell& cell(int rank) const;

@@ -92,14 +92,27 @@ std::unique_ptr<Communicator> LocalWorld::group(const std::vector<int>& members)
                    int member) { return place_of(mesh, members[static_cast<size_t>(member)]); },
       .interruption = [board = board_] { return board->failure(); },
       .waits =
-          [board = board_, rank = rank_, members](int member) {
-            board->waits_for(rank, member < 0 ? -1 : members[static_cast<size_t>(member)]);
+          [board = board_, rank = rank_, members](int member, WaitMoment moment) {
+            const int peer = members[static_cast<size_t>(member)];
+            switch (moment) {
+              case WaitMoment::begins:
+                return board->begin_wait(rank, peer);
+              case WaitMoment::goes_on:
+                return board->go_on_waiting(rank);
+              case WaitMoment::ends:
+                return board->end_wait(rank, peer);
+              case WaitMoment::given_up:
+                return board->keep_waits(rank);
+            }
           },
       .beyond =
-          [board = board_, mesh = settings_.mesh, members](int member) {
+          [board = board_, settings = settings_, members](int member) {
             std::string out;
-            for (const int rank : board->waiting_beyond(members[static_cast<size_t>(member)]))
-              out += fmt::format(", which waits for {}", place_of(mesh, rank));
+            // A rank that waits says so all the time, many times in this one.
+            const double silent = settings.timeout_seconds / 2;
+            for (const int rank :
+                 board->waiting_beyond(members[static_cast<size_t>(member)], silent))
+              out += fmt::format(", which waits for {}", place_of(settings.mesh, rank));
             return out;
           }};
   return std::make_unique<LinkGroup>(static_cast<int>(mine), std::move(links), std::move(group));
