@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "support/npm.h"
 #include "training_run.h"
 
 // A trained tokenizer's file in an independent implementation: npm's @huggingface/tokenizers, where
@@ -7,21 +8,7 @@
 namespace rankine::test {
 namespace {
 
-class IndependentTokenizer : public TrainingRun {
- protected:
-  Finished run_tool(const std::string& tool, const std::vector<std::string>& arguments) {
-    return run_command(home(), arguments, {.words = {tool}, .prepare = {}});
-  }
-  // Copies the script beside the package; false where there is no node or no registry.
-  bool install() {
-    if (run_tool("node", {"--version"}).code != 0 || run_tool("npm", {"--version"}).code != 0)
-      return false;
-    fs::copy(fs::path(RANKINE_SOURCE_DIR) / "tests/support/tokenizers_js", at("js"));
-    return run_tool("npm", {"install", "--prefix", at("js"), "--no-audit", "--no-fund",
-                            "--fetch-retries", "1", "--fetch-timeout", "20000"})
-               .code == 0;
-  }
-};
+class IndependentTokenizer : public TrainingRun {};
 
 const std::vector<std::string> texts = {
     "The engine of ranks trains models.",
@@ -32,7 +19,8 @@ const std::vector<std::string> texts = {
     ""};
 
 TEST_F(IndependentTokenizer, GivesTheSameIds) {
-  if (!install()) GTEST_SKIP() << "no node, npm or registry";
+  if (!install_npm_folder(home(), "tokenizers_js", at("js")))
+    GTEST_SKIP() << "no node, npm or registry";
   write_text_atomically(home() / "texts.json", Json(texts).dump());
   for (const std::string pattern : {"gpt2", "llama3", "qwen"}) {
     ASSERT_EQ(run({"tokenizer", "train", "--data", at("corpus.txt"), "--vocabulary", "320",
@@ -40,7 +28,7 @@ TEST_F(IndependentTokenizer, GivesTheSameIds) {
                   .code,
               0);
     const Finished other =
-        run_tool("node", {at("js") + "/encode.mjs", at(pattern), at("texts.json")});
+        run_tool(home(), "node", {at("js") + "/encode.mjs", at(pattern), at("texts.json")});
     ASSERT_EQ(other.code, 0) << other.err;
     const Json ids = Json::parse(other.out);
     ASSERT_EQ(ids.size(), texts.size());
