@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/tokenizer/bpe_tokenizer.h"
-#include "support/command.h"
 #include "support/golden.h"
+#include "support/npm.h"
 #include "support/temporary_folder.h"
 
 namespace rankine {
@@ -20,23 +20,15 @@ class RandomTexts : public testing::Test {
   void SetUp() override {
     folder_ = test::golden_folder() / "tokenizers";
     if (!fs::exists(folder_)) GTEST_SKIP() << "no golden files at " << folder_;
-    fs::copy(fs::path(RANKINE_SOURCE_DIR) / "tests/support/tokenizers_rust", home_ / "js");
-    const std::string js = (home_ / "js").string();
-    if (tool("node", {"--version"}).code != 0 ||
-        tool("npm", {"install", "--prefix", js, "--no-audit", "--no-fund", "--fetch-retries", "1",
-                     "--fetch-timeout", "60000"})
-                .code != 0)
+    if (!test::install_npm_folder(home_.path(), "tokenizers_rust", home_ / "js"))
       GTEST_SKIP() << "no node, npm or registry";
-  }
-
-  test::Finished tool(const std::string& name, const std::vector<std::string>& arguments) {
-    return test::run_command(home_.path(), arguments, {.words = {name}, .prepare = {}});
   }
 
   void compare(const std::string& name) {
     const test::Finished other =
-        tool("node", {(home_ / "js/random_texts.mjs").string(),
-                      (folder_ / name / "tokenizer.json").string(), "3000", "1"});
+        test::run_tool(home_.path(), "node",
+                       {(home_ / "js/random_texts.mjs").string(),
+                        (folder_ / name / "tokenizer.json").string(), "3000", "1"});
     ASSERT_EQ(other.code, 0) << other.err;
     const Json results = Json::parse(other.out);
     ASSERT_EQ(results.size(), 3000U);

@@ -1,4 +1,4 @@
-#include "support/command.h"
+#include "support/npm.h"
 #include "support/template_cases.h"
 #include "support/temporary_folder.h"
 
@@ -17,16 +17,6 @@ class IndependentTemplates : public testing::Test {
                        {.words = std::move(words), .prepare = [] { ::setenv("TZ", "UTC", 1); }});
   }
   bool has_jinja2() { return run_tool({"/usr/bin/python3"}, {"-c", "import jinja2"}).code == 0; }
-  // The scripts beside the packages they use; false where there is no node or no registry.
-  bool install() {
-    if (run_tool({"node"}, {"--version"}).code != 0 || run_tool({"npm"}, {"--version"}).code != 0)
-      return false;
-    fs::copy(template_folder(), js());
-    return run_tool({"npm"},
-                    {"install", "--prefix", js().string(), "--no-audit", "--no-fund",
-                     "--prefer-offline", "--fetch-retries", "1", "--fetch-timeout", "20000"})
-               .code == 0;
-  }
   fs::path js() const { return folder_.path() / "js"; }
 
   OrderedJson results(const std::vector<std::string>& words, const OrderedJson& cases) {
@@ -63,7 +53,8 @@ TEST_F(IndependentTemplates, JinjaGivesWhatTheTableSays) {
 }
 
 TEST_F(IndependentTemplates, HuggingFaceGivesWhatTheTableSays) {
-  if (!install()) GTEST_SKIP() << "no node, npm or registry";
+  if (!install_npm_folder(folder_.path(), "templates", js()))
+    GTEST_SKIP() << "no node, npm or registry";
   const OrderedJson expected = template_file("expected.json"), now = huggingface(constructs());
   ASSERT_EQ(now.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -74,7 +65,8 @@ TEST_F(IndependentTemplates, HuggingFaceGivesWhatTheTableSays) {
 
 TEST_F(IndependentTemplates, PublishedTemplatesGiveTheSame) {
   if (!has_jinja2()) GTEST_SKIP() << "no python3-jinja2";
-  if (!install()) GTEST_SKIP() << "no node, npm or registry";
+  if (!install_npm_folder(folder_.path(), "templates", js()))
+    GTEST_SKIP() << "no node, npm or registry";
   const Finished listed = run_tool({"node"}, {(js() / "published.mjs").string()});
   ASSERT_EQ(listed.code, 0) << listed.err;
   OrderedJson cases = OrderedJson::array();
