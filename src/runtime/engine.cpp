@@ -80,7 +80,8 @@ std::optional<TiedCopy> Engine::tied_copy(const StepSetup& step) const {
   TiedCopy tied;
   tied.elements = split.stored_vocabulary(config) * config.hidden;
   tied.owners = step.zero.optimizer == Held::shard ? mesh_.data->size() : 1;
-  tied.embedding = side(embedding_parameters(config, split).specs, step.schedule.rank_of_stage.front());
+  tied.embedding =
+      side(embedding_parameters(config, split).specs, step.schedule.rank_of_stage.front());
   tied.head = side(head_parameters(config, split, true).specs, step.schedule.rank_of_stage.back());
   if (model_.part.stages.front().first == 0) tied.embedding_block = 0;
   const ModelPart::Stage& last = model_.part.stages.back();
