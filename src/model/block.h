@@ -92,25 +92,19 @@ class Block {
 // made again from q, k and v; everything but the layer's input.
 enum class Recompute : uint8_t { none, selective, full };
 
-// The blocks that one rank computes, and its part of them.
-struct ModelPart {
-  TensorSplit split = {};
-  // Of all blocks (embedding, layers, head), one range per stage this rank holds, ascending.
-  struct Stage {
-    int64_t first = 0, count = 0;
-  };
-  std::vector<Stage> stages = {};  // empty: all blocks, one stage
-  // A tied head has a token matrix of its own, since the embedding is on another rank or its
-  // gradients are to be summed apart.
-  bool tied_copy = false;
-  Recompute recompute = Recompute::none;
-  int64_t recompute_layers = -1;  // of each stage, the first so many; -1: all
-};
-
 // `tensor` seen with R = run.shape.rows() rows of `width`; with the rows a rank has outside
 // regions.
 Tensor rows_of(const BlockRun& run, const Tensor& tensor, int64_t width);
 Tensor own_rows_of(const BlockRun& run, const Tensor& tensor, int64_t width);
+// One of BlockRun's params or grads by its group's number; empty for -1, what is absent.
+inline Tensor group_of(std::span<const Tensor> tensors, int group) {
+  return group < 0 ? Tensor{} : tensors[static_cast<size_t>(group)];
+}
+// f32 values that a norm's forward leaves of each row for its backward: mean and 1 / deviation, or
+// only the latter.
+inline int64_t stats_width(NormKind kind) {
+  return kind == NormKind::layer ? 2 : 1;
+}
 // Zeroes a share of x and scales the rest, while training; the same call on a gradient is the
 // backward. Sites number the places of a model, so that no two share a mask. x has own rows.
 void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site, Tensor x);
@@ -118,57 +112,5 @@ void apply_dropout(const BlockRun& run, const ModelConfig& config, int64_t site,
 // y = x w^T (+ bias), as suits the number of rows.
 void apply_linear(const BlockRun& run, const Tensor& x, const Tensor& w, const Tensor& bias,
                   Tensor y);
-
-// Extents of a group of joined parameters as one matrix or vector: the rows add up.
-std::vector<ParamSpec> joined_groups(std::span<const ParamSpec> parameters);
-
-std::unique_ptr<Block> make_embedding(const ModelConfig& config, const ModelPart& part);
-std::unique_ptr<Block> make_layer(const ModelConfig& config, int64_t layer, const ModelPart& part,
-                                  Recompute recompute);
-
-// The final norm, the vocabulary product and the cross-entropy. While training everything happens
-// in backward_input, chunk by chunk, so that whole logits never exist: forward() and
-// backward_weight() have nothing to do. Otherwise forward() sums the losses.
-class Head : public Block {
- public:
-  Head(const ModelConfig& config, const ModelPart& part);
-  BlockDescription describe(const Ops& ops, MicroShape shape, DType dtype) const override;
-  void forward(const BlockRun& run, Tensor y) const override;
-  void backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const override;
-  void backward_weight(const BlockRun&, const Tensor&) const override {}
-  // On one tensor rank: logits [n, Vp] of rows [first, first + n) of saved[0]; n at most
-  // logit_rows().
-  Tensor logits(const BlockRun& run, int64_t first, int64_t count) const;
-  // f32 [R]: what forward() summed up; 0 where the target is ignored.
-  Tensor token_losses(const BlockRun& run) const;
-  static int64_t logit_rows(int64_t rows);  // rows of logits held at a time
-
- private:
-  struct Gradients;
-  Tensor norm_inputs(const BlockRun& run) const;
-  void losses(const BlockRun& run, const Gradients* gradients) const;
-  ModelConfig config_;
-  TensorSplit split_;
-  bool copy_;
-};
-
-// The blocks of a model that one rank computes, in order.
-struct Model {
-  explicit Model(const ModelConfig& config, const ModelPart& part = {});
-  std::vector<BlockDescription> describe(const Ops& ops, MicroShape shape, DType dtype) const;
-  const Head& head() const;  // of a model that has it
-  static int64_t block_count(const ModelConfig& config) { return config.layers + 2; }
-
-  ModelConfig config;
-  ModelPart part;
-  std::vector<std::unique_ptr<Block>> blocks;
-
- private:
-  const Head* head_ = nullptr;
-};
-
-// Floating-point operations of training on one token: 6 N + 6 L T (H D), causal; N counts the
-// parameters without those that are only looked up (untied token embedding, learned positions).
-double training_flops_per_token(const ModelConfig& config, int64_t tokens);
 
 }  // namespace rankine

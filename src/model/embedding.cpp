@@ -1,5 +1,5 @@
-#include "model/block.h"
-#include "model/layer_parameters.h"
+#include "model/block_parameters.h"
+#include "model/model.h"
 
 namespace rankine {
 namespace {
@@ -9,13 +9,16 @@ namespace {
 class Embedding final : public Block {
  public:
   Embedding(const ModelConfig& config, const ModelPart& part)
-      : config_(config), split_(part.split), separate_(!config.tied || part.tied_copy) {}
+      : config_(config),
+        split_(part.split),
+        parameters_(embedding_parameters(config, part.split)),
+        separate_(!config.tied || part.tied_copy) {}
 
   BlockDescription describe(const Ops&, MicroShape shape, DType dtype) const override {
     const int64_t own = split_.rows(shape.rows());
     BlockDescription d;
     d.name = "embedding";
-    d.parameters = embedding_parameters(config_, split_);
+    d.parameters = parameters_.specs;
     d.backward_reads_parameters = false;
     d.output = {"output", dtype, Shape{own, config_.hidden}};
     if (split_.splits_rows())
@@ -28,14 +31,16 @@ class Embedding final : public Block {
   void forward(const BlockRun& run, Tensor y) const override {
     const Tensor out = own_rows_of(run, y, config_.hidden);
     const Tensor all = split_.splits_rows() ? rows_of(run, run.scratch[0], config_.hidden) : out;
-    const Tensor positions = learned() && split_.rank == 0 ? run.params[1] : Tensor{};
+    const Tensor tokens = group_of(run.params, parameters_.tokens);
+    const Tensor positions =
+        split_.rank == 0 ? group_of(run.params, parameters_.positions) : Tensor{};
     Ops::Embedding rows = lookup(run);
-    if (run.caches.empty()) run.ops.embed(rows, run.params[0], positions, all);
+    if (run.caches.empty()) run.ops.embed(rows, tokens, positions, all);
     for (size_t s = 0; s < run.caches.size(); ++s) {
       const int64_t first = static_cast<int64_t>(s) * run.shape.tokens;
       rows.ids = run.ids.range(first, run.shape.tokens);
       rows.first_position = run.caches[s].past;
-      run.ops.embed(rows, run.params[0], positions, all.rows(first, run.shape.tokens));
+      run.ops.embed(rows, tokens, positions, all.rows(first, run.shape.tokens));
     }
     run.region.leave(all).wait();
     if (split_.splits_rows()) run.ops.cast(run.region.own(all), out);
@@ -54,12 +59,12 @@ class Embedding final : public Block {
       d = all;
     }
     // A tied matrix already holds the head's gradient of this micro-batch.
-    run.ops.embed_grad(lookup(run), d, run.grads[0], !separate_ || run.accumulate,
-                       learned() ? run.grads[1] : Tensor{}, run.accumulate);
+    run.ops.embed_grad(lookup(run), d, group_of(run.grads, parameters_.tokens),
+                       !separate_ || run.accumulate, group_of(run.grads, parameters_.positions),
+                       run.accumulate);
   }
 
  private:
-  bool learned() const { return config_.position == PositionKind::learned; }
   Ops::Embedding lookup(const BlockRun& run) const {
     return {.ids = run.ids,
             .tokens = run.shape.tokens,
@@ -69,6 +74,7 @@ class Embedding final : public Block {
 
   ModelConfig config_;
   TensorSplit split_;
+  EmbeddingParameters parameters_;
   bool separate_;  // nobody else adds to the gradient of the token matrix
 };
 

@@ -1,4 +1,6 @@
-#include "model/block.h"
+#include "model/model.h"
+
+#include "model/lm_head.h"
 
 namespace rankine {
 
@@ -40,7 +42,7 @@ Model::Model(const ModelConfig& model_config, const ModelPart& model_part)
         blocks.push_back(
             make_layer(config, b - 1, part, recomputing-- > 0 ? part.recompute : Recompute::none));
       } else {
-        auto head = std::make_unique<Head>(config, part);
+        auto head = std::make_unique<LmHead>(config, part);
         head_ = head.get();
         blocks.push_back(std::move(head));
       }
@@ -48,7 +50,7 @@ Model::Model(const ModelConfig& model_config, const ModelPart& model_part)
   }
 }
 
-const Head& Model::head() const {
+const LmHead& Model::head() const {
   expect(head_ != nullptr, "this part of the model has a head");
   return *head_;
 }

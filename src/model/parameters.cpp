@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "model/block.h"
-#include "model/layer_parameters.h"
+#include "model/block_parameters.h"
+#include "model/model.h"
 
 namespace rankine {
 namespace {
@@ -40,15 +40,6 @@ ParamSpec whole_on_all(ParamSpec spec, const TensorSplit& split, GradientSum sum
   return spec;
 }
 
-void add_norm(std::vector<ParamSpec>& out, const std::string& name, const ModelConfig& config,
-              const TensorSplit& split) {
-  // With rows of its own a rank's gradient of a norm is a part of the sum.
-  const GradientSum sum = split.sequence ? GradientSum::tensor : GradientSum::none;
-  out.push_back(whole_on_all(vector_of(name + ".weight", config.hidden, Init::ones), split, sum));
-  if (config.norm == NormKind::layer)
-    out.push_back(whole_on_all(vector_of(name + ".bias", config.hidden, Init::zeros), split, sum));
-}
-
 struct Part {
   const char* name;
   int64_t rows;      // of all ranks
@@ -65,12 +56,50 @@ struct Linear {
   bool bias;
 };
 
-// A product whose outputs are split: rows of the matrix, and of its bias.
-void add_split_outputs(std::vector<ParamSpec>& out, const Linear& linear,
-                       const TensorSplit& split) {
-  for (const bool bias : {false, true}) {
-    if (bias && !linear.bias) continue;
-    bool first = true;
+// The parameters of a block in order. Whatever is added answers with its group's number.
+class ParameterList {
+ public:
+  explicit ParameterList(const TensorSplit& split) : split_(split) {}
+
+  int add(ParamSpec spec) {
+    if (!spec.joined) ++groups_;
+    specs_.push_back(std::move(spec));
+    return groups_ - 1;
+  }
+  int add_whole(ParamSpec spec, GradientSum sum) {
+    return add(whole_on_all(std::move(spec), split_, sum));
+  }
+  NormGroups add_norm(const std::string& name, const ModelConfig& config) {
+    // With rows of its own a rank's gradient of a norm is a part of the sum.
+    const GradientSum sum = split_.sequence ? GradientSum::tensor : GradientSum::none;
+    NormGroups norm;
+    norm.weight = add_whole(vector_of(name + ".weight", config.hidden, Init::ones), sum);
+    if (config.norm == NormKind::layer)
+      norm.bias = add_whole(vector_of(name + ".bias", config.hidden, Init::zeros), sum);
+    return norm;
+  }
+  // A product whose outputs are split: rows of the matrix, and of its bias.
+  LinearGroups add_split_outputs(const Linear& linear) {
+    return {add_rows(linear, false), linear.bias ? add_rows(linear, true) : -1};
+  }
+  // A product whose inputs are split: columns of the matrix; its bias is on every rank.
+  LinearGroups add_split_inputs(const Linear& linear) {
+    const Part& part = linear.parts.front();
+    const std::string name = linear.prefix + part.name;
+    ParamSpec matrix = matrix_of(name + ".weight", part.rows, linear.inputs, linear.std);
+    restrict(matrix, 1, part.held);
+    LinearGroups groups;
+    groups.weight = add(std::move(matrix));
+    if (linear.bias)
+      groups.bias = add_whole(vector_of(name + ".bias", part.rows, Init::zeros), GradientSum::none);
+    return groups;
+  }
+  std::vector<ParamSpec> take() { return std::move(specs_); }
+  int groups() const { return groups_; }
+
+ private:
+  int add_rows(const Linear& linear, bool bias) {
+    int group = -1;
     for (const Part& part : linear.parts) {
       const std::string name = linear.prefix + part.name + (bias ? ".bias" : ".weight");
       ParamSpec spec = bias ? vector_of(name, part.rows, Init::zeros)
@@ -78,26 +107,18 @@ void add_split_outputs(std::vector<ParamSpec>& out, const Linear& linear,
       restrict(spec, 0, part.held);
       if (part.replicas > 1) {
         spec.sum = GradientSum::replicas;
-        spec.counted = split.rank % part.replicas == 0;
+        spec.counted = split_.rank % part.replicas == 0;
       }
-      spec.joined = !first;
-      first = false;
-      out.push_back(std::move(spec));
+      spec.joined = group >= 0;
+      group = add(std::move(spec));
     }
+    return group;
   }
-}
 
-// A product whose inputs are split: columns of the matrix; its bias is on every rank.
-void add_split_inputs(std::vector<ParamSpec>& out, const Linear& linear, Range held,
-                      const TensorSplit& split) {
-  const Part& part = linear.parts.front();
-  const std::string name = linear.prefix + part.name;
-  out.push_back(matrix_of(name + ".weight", part.rows, linear.inputs, linear.std));
-  restrict(out.back(), 1, held);
-  if (linear.bias)
-    out.push_back(
-        whole_on_all(vector_of(name + ".bias", part.rows, Init::zeros), split, GradientSum::none));
-}
+  const TensorSplit& split_;
+  std::vector<ParamSpec> specs_;
+  int groups_ = 0;
+};
 
 ParamSpec vocabulary_matrix(const char* name, const ModelConfig& config, const TensorSplit& split) {
   ParamSpec spec = matrix_of(name, config.vocabulary, config.hidden, config.initializer_range);
@@ -112,18 +133,21 @@ Range scaled(Range range, int64_t factor) {
 
 }  // namespace
 
-std::vector<ParamSpec> embedding_parameters(const ModelConfig& config, const TensorSplit& split) {
-  std::vector<ParamSpec> out{vocabulary_matrix("embedding.tokens.weight", config, split)};
+EmbeddingParameters embedding_parameters(const ModelConfig& config, const TensorSplit& split) {
+  ParameterList list(split);
+  EmbeddingParameters p;
+  p.tokens = list.add(vocabulary_matrix("embedding.tokens.weight", config, split));
   if (config.position == PositionKind::learned)
-    out.push_back(whole_on_all(matrix_of("embedding.positions.weight", config.positions,
-                                         config.hidden, config.initializer_range),
-                               split, GradientSum::none));
-  return out;
+    p.positions = list.add_whole(matrix_of("embedding.positions.weight", config.positions,
+                                           config.hidden, config.initializer_range),
+                                 GradientSum::none);
+  p.specs = list.take();
+  return p;
 }
 
-std::vector<ParamSpec> layer_parameters(const ModelConfig& c, int64_t layer,
-                                        const TensorSplit& split) {
-  const std::string name = fmt::format("layers.{}.", layer);
+LayerParameters layer_parameters(const ModelConfig& c, int64_t layer, const TensorSplit& split) {
+  const std::string attention = fmt::format("layers.{}.attention.", layer);
+  const std::string mlp = fmt::format("layers.{}.mlp.", layer);
   // The two products that write to the residual stream start smaller, by 1 / sqrt(2 L), as in
   // GPT-2.
   const double std = c.initializer_range;
@@ -131,53 +155,61 @@ std::vector<ParamSpec> layer_parameters(const ModelConfig& c, int64_t layer,
   const Range queries = scaled(split.heads(c), c.head_dim), inner = split.share(c.feed_forward);
   const Range keys = scaled(split.kv_heads(c), c.head_dim);
   const int replicas = split.kv_replicas(c);
-  std::vector<ParamSpec> out;
-  add_split_outputs(out,
-                    {name + "attention.",
-                     {{"q", c.query_width(), queries},
-                      {"k", c.kv_width(), keys, replicas},
-                      {"v", c.kv_width(), keys, replicas}},
-                     c.hidden,
-                     std,
-                     c.qkv_bias},
-                    split);
-  add_split_inputs(
-      out,
-      {name + "attention.", {{"out", c.hidden, {}}}, c.query_width(), residual_std, c.out_bias},
-      queries, split);
   std::vector<Part> up{{"up", c.feed_forward, inner}};
   if (c.activation == ActivationKind::swiglu)
     up.insert(up.begin(), {"gate", c.feed_forward, inner});
-  add_split_outputs(out, {name + "mlp.", up, c.hidden, std, c.mlp_bias}, split);
-  add_split_inputs(
-      out, {name + "mlp.", {{"down", c.hidden, {}}}, c.feed_forward, residual_std, c.mlp_bias},
-      inner, split);
-  add_norm(out, name + "attention_norm", c, split);
-  add_norm(out, name + "mlp_norm", c, split);
-  if (c.qk_norm)
-    for (const char* norm : {"attention.q_norm.weight", "attention.k_norm.weight"})
-      out.push_back(
-          whole_on_all(vector_of(name + norm, c.head_dim, Init::ones), split, GradientSum::tensor));
-  return out;
+  ParameterList list(split);
+  LayerParameters p;
+  p.attention.qkv = list.add_split_outputs({attention,
+                                            {{"q", c.query_width(), queries},
+                                             {"k", c.kv_width(), keys, replicas},
+                                             {"v", c.kv_width(), keys, replicas}},
+                                            c.hidden,
+                                            std,
+                                            c.qkv_bias});
+  p.attention.out = list.add_split_inputs(
+      {attention, {{"out", c.hidden, queries}}, c.query_width(), residual_std, c.out_bias});
+  p.feed_forward.up = list.add_split_outputs({mlp, up, c.hidden, std, c.mlp_bias});
+  p.feed_forward.down = list.add_split_inputs(
+      {mlp, {{"down", c.hidden, inner}}, c.feed_forward, residual_std, c.mlp_bias});
+  p.attention.norm = list.add_norm(fmt::format("layers.{}.attention_norm", layer), c);
+  p.feed_forward.norm = list.add_norm(fmt::format("layers.{}.mlp_norm", layer), c);
+  if (c.qk_norm) {
+    const auto norm = [&](const char* name) {
+      return list.add_whole(vector_of(attention + name, c.head_dim, Init::ones),
+                            GradientSum::tensor);
+    };
+    p.attention.q_norm = norm("q_norm.weight");
+    p.attention.k_norm = norm("k_norm.weight");
+  }
+  p.specs = list.take();
+  return p;
 }
 
-std::vector<ParamSpec> head_parameters(const ModelConfig& config, const TensorSplit& split,
-                                       bool copy) {
-  std::vector<ParamSpec> out;
-  if (!config.tied) out.push_back(vocabulary_matrix("head.weight", config, split));
+HeadParameters head_parameters(const ModelConfig& config, const TensorSplit& split, bool copy) {
+  ParameterList list(split);
+  HeadParameters p;
+  if (!config.tied) p.matrix = list.add(vocabulary_matrix("head.weight", config, split));
   if (copy) {
-    out.push_back(vocabulary_matrix("embedding.tokens.weight", config, split));
-    out.back().counted = false;
+    ParamSpec tokens = vocabulary_matrix("embedding.tokens.weight", config, split);
+    tokens.counted = false;
+    p.matrix = list.add(std::move(tokens));
   }
-  add_norm(out, "head.norm", config, split);
-  return out;
+  p.norm = list.add_norm("head.norm", config);
+  p.tied = p.matrix < 0;
+  if (p.tied) p.matrix = list.groups();
+  p.specs = list.take();
+  return p;
 }
 
 std::vector<ParamSpec> model_parameters(const ModelConfig& config) {
-  std::vector<ParamSpec> out = embedding_parameters(config, {});
+  std::vector<ParamSpec> out = embedding_parameters(config, {}).specs;
+  const auto append = [&](std::vector<ParamSpec> specs) {
+    for (ParamSpec& spec : specs) out.push_back(std::move(spec));
+  };
   for (int64_t layer = 0; layer < config.layers; ++layer)
-    for (ParamSpec& spec : layer_parameters(config, layer, {})) out.push_back(std::move(spec));
-  for (ParamSpec& spec : head_parameters(config, {}, false)) out.push_back(std::move(spec));
+    append(layer_parameters(config, layer, {}).specs);
+  append(head_parameters(config, {}, false).specs);
   return out;
 }
 
@@ -203,7 +235,7 @@ std::vector<ParamSpec> joined_groups(std::span<const ParamSpec> parameters) {
 
 double training_flops_per_token(const ModelConfig& c, int64_t tokens) {
   int64_t looked_up = 0;
-  for (const ParamSpec& spec : embedding_parameters(c, {}))
+  for (const ParamSpec& spec : embedding_parameters(c, {}).specs)
     if (!(c.tied && spec.name == "embedding.tokens.weight")) looked_up += spec.shape.elements();
   const auto n = static_cast<double>(parameter_count(c) - looked_up);
   return 6 * n + 6 * static_cast<double>(c.layers * tokens * c.query_width());

@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "model/block.h"
+#include "model/model.h"
 #include "schedule/passes.h"
 #include "schedule/simulate.h"
 #include "state/zero_plan.h"

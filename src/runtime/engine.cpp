@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "model/layer_parameters.h"
+#include "model/block_parameters.h"
 
 namespace rankine {
 namespace {
@@ -80,8 +80,9 @@ std::optional<TiedCopy> Engine::tied_copy(const StepSetup& step) const {
   TiedCopy tied;
   tied.elements = split.stored_vocabulary(config) * config.hidden;
   tied.owners = step.zero.optimizer == Held::shard ? mesh_.data->size() : 1;
-  tied.embedding = side(embedding_parameters(config, split), step.schedule.rank_of_stage.front());
-  tied.head = side(head_parameters(config, split, true), step.schedule.rank_of_stage.back());
+  tied.embedding =
+      side(embedding_parameters(config, split).specs, step.schedule.rank_of_stage.front());
+  tied.head = side(head_parameters(config, split, true).specs, step.schedule.rank_of_stage.back());
   if (model_.part.stages.front().first == 0) tied.embedding_block = 0;
   const ModelPart::Stage& last = model_.part.stages.back();
   if (last.first + last.count == Model::block_count(config))

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/lm_head.h"
+
 namespace rankine {
 
 Executor::Executor(Ops& ops, const Model& model, ParamStore& store, const ExecutorSetup& setup,

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/block.h"
+#include "model/model.h"
 #include "runtime/activation_tier.h"
 #include "runtime/step_plan.h"
 #include "runtime/trouble.h"

@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "model/block.h"
+#include "model/model.h"
 #include "schedule/lifetimes.h"
 #include "schedule/passes.h"
 #include "schedule/pipeline.h"

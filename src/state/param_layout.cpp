@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/block_parameters.h"
+
 namespace rankine {
 namespace {
 

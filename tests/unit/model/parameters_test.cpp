@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "model/block.h"
+#include "model/model.h"
 
 namespace rankine {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "model/block.h"
+#include "model/model.h"
 #include "support/published.h"
 
 // What a layer keeps for its backward against the activation formulas of Korthikanti et al. (arXiv

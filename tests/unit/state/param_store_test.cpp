@@ -6,6 +6,7 @@
 #include <map>
 
 #include "comm/world.h"
+#include "model/model.h"
 #include "support/tiny_models.h"
 
 namespace rankine::test {

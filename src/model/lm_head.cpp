@@ -1,27 +1,9 @@
-#include <algorithm>
+#include "model/lm_head.h"
 
-#include "model/block.h"
-#include "model/layer_parameters.h"
+#include <algorithm>
 
 namespace rankine {
 namespace {
-
-// Groups of head_parameters(): with a matrix of its own [matrix, norm weight, norm bias], otherwise
-// [norm weight, norm bias, then the embedding's matrix].
-struct Places {
-  size_t matrix, norm_weight;
-  int norm_bias;
-};
-
-Places places(const ModelConfig& config, bool copy) {
-  const bool bias = config.norm == NormKind::layer;
-  if (config.tied && !copy) return {bias ? size_t{2} : size_t{1}, 0, bias ? 1 : -1};
-  return {0, 1, bias ? 2 : -1};
-}
-
-Tensor at(std::span<const Tensor> tensors, int index) {
-  return index < 0 ? Tensor{} : tensors[static_cast<size_t>(index)];
-}
 
 constexpr size_t input = 0;  // of saved
 // Of either scratch; the backward's has dnormed too.
@@ -29,25 +11,27 @@ enum Scratch : size_t { normed, chunk, stats, losses_of_rows, own_part, all_part
 
 }  // namespace
 
-struct Head::Gradients {
+struct LmHead::Gradients {
   Tensor matrix, normed;
 };
 
-Head::Head(const ModelConfig& config, const ModelPart& part)
-    : config_(config), split_(part.split), copy_(config.tied && part.tied_copy) {}
+LmHead::LmHead(const ModelConfig& config, const ModelPart& part)
+    : config_(config),
+      split_(part.split),
+      parameters_(head_parameters(config, part.split, config.tied && part.tied_copy)) {}
 
 // Small chunks make the matrix's gradient pass over memory more often; 1024 rows cost nothing.
-int64_t Head::logit_rows(int64_t rows) {
+int64_t LmHead::logit_rows(int64_t rows) {
   return std::min<int64_t>(rows, 1024);
 }
 
-BlockDescription Head::describe(const Ops& ops, MicroShape shape, DType dtype) const {
+BlockDescription LmHead::describe(const Ops& ops, MicroShape shape, DType dtype) const {
   const int64_t r = shape.rows(), own = split_.rows(r), c = config_.hidden;
   const int64_t vp = split_.stored_vocabulary(config_), n = logit_rows(r);
   BlockDescription d;
   d.name = "head";
-  d.parameters = head_parameters(config_, split_, copy_);
-  if (config_.tied && !copy_) d.tied = "embedding.tokens.weight";
+  d.parameters = parameters_.specs;
+  if (parameters_.tied) d.tied = "embedding.tokens.weight";
   d.forward_reads_parameters = false;
   d.splits_backward = false;
   d.saved = {{"input", dtype, Shape{own, c}}};
@@ -55,7 +39,7 @@ BlockDescription Head::describe(const Ops& ops, MicroShape shape, DType dtype) c
   const int64_t parts = split_.ranks > 1 ? split_.ranks : 0;
   d.forward_scratch = {{"normed", dtype, Shape{r, c}},
                        {"logits", dtype, Shape{n, vp}},
-                       {"stats", DType::f32, Shape{own, config_.norm == NormKind::layer ? 2 : 1}},
+                       {"stats", DType::f32, Shape{own, stats_width(config_.norm)}},
                        {"losses", DType::f32, Shape{r}},
                        {"vocabulary part", DType::f64, Shape{parts > 0 ? n : 0, 3}},
                        {"vocabulary parts", DType::f64, Shape{parts * n, 3}}};
@@ -68,27 +52,29 @@ BlockDescription Head::describe(const Ops& ops, MicroShape shape, DType dtype) c
   return d;
 }
 
+Tensor LmHead::stats_of(const BlockRun& run) const {
+  return own_rows_of(run, run.scratch[stats], stats_width(config_.norm));
+}
+
 // All rows, normed.
-Tensor Head::norm_inputs(const BlockRun& run) const {
-  const Places p = places(config_, copy_);
+Tensor LmHead::norm_inputs(const BlockRun& run) const {
   const Tensor all = rows_of(run, run.scratch[normed], config_.hidden);
   run.ops.norm({config_.norm,
                 static_cast<float>(config_.norm_epsilon),
                 own_rows_of(run, run.saved[input], config_.hidden),
                 {},
-                run.params[p.norm_weight],
-                at(run.params, p.norm_bias)},
-               {}, run.region.own(all),
-               own_rows_of(run, run.scratch[stats], config_.norm == NormKind::layer ? 2 : 1));
+                group_of(run.params, parameters_.norm.weight),
+                group_of(run.params, parameters_.norm.bias)},
+               {}, run.region.own(all), stats_of(run));
   run.region.enter(all);
   return all;
 }
 
 // Adds the summed loss; with `gradients` also the matrix's gradient, and that of the normed rows.
-void Head::losses(const BlockRun& run, const Gradients* gradients) const {
+void LmHead::losses(const BlockRun& run, const Gradients* gradients) const {
   const int64_t r = run.shape.rows(), vp = split_.stored_vocabulary(config_);
   const int64_t most = logit_rows(run.scratch[chunk].shape[0]);
-  const Tensor x = norm_inputs(run), matrix = run.params[places(config_, copy_).matrix];
+  const Tensor x = norm_inputs(run), matrix = group_of(run.params, parameters_.matrix);
   const Tensor of_rows = token_losses(run);
   const CrossEntropy ce{config_.vocabulary, run.gradient_scale, gradients != nullptr};
   const TensorSplit::Range held = split_.vocabulary(config_);
@@ -114,37 +100,37 @@ void Head::losses(const BlockRun& run, const Gradients* gradients) const {
   run.ops.sum(of_rows, run.loss, true);
 }
 
-void Head::forward(const BlockRun& run, Tensor) const {
+void LmHead::forward(const BlockRun& run, Tensor) const {
   if (!run.training) losses(run, nullptr);
 }
 
-void Head::backward_input(const BlockRun& run, const Tensor&, Tensor dx) const {
-  const Places p = places(config_, copy_);
+void LmHead::backward_input(const BlockRun& run, const Tensor&, Tensor dx) const {
   const int64_t c = config_.hidden;
   const Tensor all = rows_of(run, run.scratch[dnormed], c);
-  const Gradients gradients{run.grads[p.matrix], all};
+  const Gradients gradients{group_of(run.grads, parameters_.matrix), all};
   losses(run, &gradients);
   run.region.leave(all).wait();
   run.ops.norm_grad({config_.norm,
                      own_rows_of(run, run.saved[input], c),
-                     own_rows_of(run, run.scratch[stats], config_.norm == NormKind::layer ? 2 : 1),
-                     run.params[p.norm_weight],
+                     stats_of(run),
+                     group_of(run.params, parameters_.norm.weight),
                      run.region.own(all),
                      {},
                      run.accumulate},
-                    own_rows_of(run, dx, c), run.grads[p.norm_weight], at(run.grads, p.norm_bias));
+                    own_rows_of(run, dx, c), group_of(run.grads, parameters_.norm.weight),
+                    group_of(run.grads, parameters_.norm.bias));
 }
 
-Tensor Head::token_losses(const BlockRun& run) const {
+Tensor LmHead::token_losses(const BlockRun& run) const {
   return run.scratch[losses_of_rows].range(0, run.shape.rows());
 }
 
-Tensor Head::logits(const BlockRun& run, int64_t first, int64_t count) const {
+Tensor LmHead::logits(const BlockRun& run, int64_t first, int64_t count) const {
   expect(count <= run.scratch[chunk].shape[0] && split_.ranks == 1,
          "logits fit their chunk, on one rank");
   const Tensor y = run.scratch[chunk].as(Shape{count, split_.stored_vocabulary(config_)});
   const Tensor rows = norm_inputs(run).rows(first, count);
-  const Tensor& matrix = run.params[places(config_, copy_).matrix];
+  const Tensor matrix = group_of(run.params, parameters_.matrix);
   if (run.decodes() || count == 1)
     run.ops.linear_few(rows, matrix, {}, y);
   else
