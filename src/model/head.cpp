@@ -124,7 +124,7 @@ void Head::backward_input(const BlockRun& run, const Tensor&, Tensor dx) const {
   const Tensor all = rows_of(run, run.scratch[dnormed], c);
   const Gradients gradients{run.grads[p.matrix], all};
   losses(run, &gradients);
-  run.region.leave(all).wait();
+  run.region.leave(all).lead(run.ops.queue());
   run.ops.norm_grad({config_.norm,
                      own_rows_of(run, run.saved[input], c),
                      own_rows_of(run, run.scratch[stats], config_.norm == NormKind::layer ? 2 : 1),

@@ -132,7 +132,7 @@ Tensor Layer::joined_product(const BlockRun& run, const Tensor& x, Pair linear) 
   const Tensor all = rows_of(run, run.scratch[branch], config_.hidden);
   apply_linear(run, x, at(run.params, linear.weight),
                split_.rank == 0 ? at(run.params, linear.bias) : Tensor{}, all);
-  run.region.leave(all).wait();
+  run.region.leave(all).lead(run.ops.queue());
   return run.region.own(all);
 }
 

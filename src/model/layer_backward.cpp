@@ -89,9 +89,9 @@ Work Layer::attention_branch_input(const BlockRun& run) const {
 
 void Layer::backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const {
   const Tensor dm = own_hidden(run, run.pending[dmiddle]);
-  mlp_input(run, dy).wait();
+  mlp_input(run, dy).lead(run.ops.queue());
   norm_grad(run, norm2(), own_hidden(run, dy), dm);
-  attention_branch_input(run).wait();
+  attention_branch_input(run).lead(run.ops.queue());
   norm_grad(run, norm1(), dm, own_hidden(run, dx));
 }
 
@@ -150,11 +150,11 @@ void Layer::backward(const BlockRun& run, const Tensor& dy, Tensor dx) const {
   const Tensor dm = own_hidden(run, run.pending[dmiddle]);
   Work sum = mlp_input(run, dy);
   mlp_weights(run, dy);
-  sum.wait();
+  sum.lead(run.ops.queue());
   norm_grad(run, norm2(), own_hidden(run, dy), dm);
   sum = attention_branch_input(run);
   attention_weights(run);
-  sum.wait();
+  sum.lead(run.ops.queue());
   norm_grad(run, norm1(), dm, own_hidden(run, dx));
   all_norm_weights(run);
 }

@@ -6,7 +6,7 @@
 
 #include "base/exact_sum.h"
 #include "base/random.h"
-#include "tensor/tensor.h"
+#include "tensor/device.h"
 
 // The whole list of mathematics on local tensors. Everything that reads or writes tensor contents
 // goes through here; a backend is one folder that implements this class.
@@ -96,10 +96,18 @@ class Ops {
   virtual void set_workspace(Tensor bytes) = 0;
   // Waits until all work is done.
   virtual void synchronize() = 0;
+  // Whose memory the tensors lie in, and the order of its operations.
+  virtual Device& device() = 0;
+  virtual Queue& queue() = 0;
+  // The operations on memory of the host tier: these themselves on a processor.
+  virtual Ops& host() { return *this; }
 
   // ---- moving and filling
+  // `host` may be written again when it returns.
   virtual void upload(const void* host, Tensor to) = 0;
-  virtual void download(const Tensor& from, void* host) = 0;
+  virtual void download(const Tensor& from, void* host) = 0;  // waits for what `from` comes from
+  // The same without waiting: it is in `host` once a mark put behind it has passed.
+  virtual void read_later(const Tensor& from, void* host) = 0;
   virtual void cast(const Tensor& from, Tensor to) = 0;  // same count; between f32, bf16, f16
   virtual void fill(Tensor x, float value) = 0;          // f32, bf16, f16, f64
   // x[i] = mean-free normal with deviation `std`, a function of (key, first_index + i). x is f32.
@@ -230,6 +238,11 @@ class Ops {
   virtual void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
                      Tensor variance, Tensor compute) = 0;
 };
+
+// Those that work in the memory in which `x` lies.
+inline Ops& ops_of(Ops& ops, const Tensor& x) {
+  return x.device == ops.device().kind() ? ops : ops.host();
+}
 
 // `threads` <= 0 takes all processors this process may use. `instruction_set` limits dispatch:
 // "" (best), "avx2", "avx512", "avx512_bf16"; Error{environment} when the processor lacks it.

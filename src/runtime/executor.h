@@ -115,8 +115,8 @@ class Executor {
   void backward(const StepInputs& inputs, const Action& action);
   Work transfer(const Action& action);
   int peer_of(int stage) const;
-  void wait_parameters(const std::vector<int>& blocks) const;
-  void wait_for(const std::vector<int>& earlier);
+  void lead_parameters(const std::vector<int>& blocks) const;
+  void follow(const std::vector<int>& earlier);
   void move_states(const Action& action);
   void follow_gradients(size_t action);
   void follow_gathers(const std::vector<Stay>& gathers, size_t action);
@@ -134,6 +134,7 @@ class Executor {
   void watch_forward(size_t block, int micro);
   void watch_backward(const Action& action);
   Tensor watched_rows(const Tensor& out) const;
+  Tier exact_tier() const;
   uint64_t workspace_bytes() const;
   bool takes(bool targets) const;
   uint64_t saved_bytes() const;

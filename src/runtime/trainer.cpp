@@ -96,7 +96,7 @@ std::string Trainer::diagnose(const StepReport& report, std::span<const int32_t>
 
 void Trainer::update(StepReport& report) {
   store_.publish();
-  Ops& ops = executor_.ops();
+  Ops& ops = store_.optimizer_ops();
   ExactSum squares;
   ops.upload(squares.parts().data(), executor_.exact_sum());
   store_.sum_squared_gradients(executor_.exact_sum());

@@ -100,7 +100,7 @@ struct RankTraining {
       : mesh(whole),
         workload(work),
         micros(work.micros / whole.data->size()),
-        ops(make_cpu_ops(threads)),
+        ops(make_test_ops(threads)),
         engine(*ops, work.config,
                {.shape = work.shape,
                 .compute = work.compute,
