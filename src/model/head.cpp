@@ -90,7 +90,8 @@ void Head::losses(const BlockRun& run, const Gradients* gradients) const {
   const int64_t most = logit_rows(run.scratch[chunk].shape[0]);
   const Tensor x = norm_inputs(run), matrix = run.params[places(config_, copy_).matrix];
   const Tensor of_rows = token_losses(run);
-  const CrossEntropy ce{config_.vocabulary, run.gradient_scale, gradients != nullptr};
+  const CrossEntropy ce{config_.vocabulary, run.gradient_scale, gradients != nullptr,
+                        run.step_state};
   const TensorSplit::Range held = split_.vocabulary(config_);
   for (int64_t first = 0; first < r; first += most) {
     const int64_t n = std::min(most, r - first);

@@ -6,6 +6,7 @@
 
 #include "base/exact_sum.h"
 #include "base/random.h"
+#include "ops/step_state.h"
 #include "tensor/device.h"
 
 // The whole list of mathematics on local tensors. Everything that reads or writes tensor contents
@@ -53,6 +54,7 @@ struct CrossEntropy {
   int64_t vocabulary = 0;  // V; columns V..Vp never enter the softmax and get gradient 0
   float gradient_scale = 0;
   bool gradient = true;  // replace the logits by their gradient
+  Tensor state = {};     // u8 [sizeof StepState]: its loss scale, a power of two, multiplies it too
 };
 
 // One rank's columns of logits whose vocabulary is split over ranks.
@@ -72,6 +74,9 @@ struct AdamWStep {
   float lr = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0;
   float bias_correction1 = 1, bias_correction2 = 1;  // 1 - beta^t
   float gradient_scale = 1;                          // unscaling and clipping
+  // u8 [sizeof StepState], or empty: bias corrections and gradient scale are its, and nothing
+  // changes where it says that the step is skipped.
+  Tensor state = {};
 };
 
 // How a token is chosen from logits: temperature, then top-k, then top-p.
@@ -233,6 +238,9 @@ class Ops {
   // 64 give the same as the whole, wherever they lie.
   virtual void sum_squares(const Tensor& x, Tensor exact) = 0;
   virtual size_t sum_workspace(int64_t elements) const = 0;
+  // What a step decides: `exact`, i64 [ExactSum::size], and `state`, u8 [sizeof StepState], which
+  // goes on.
+  virtual void decide(const StepRules& rules, const Tensor& exact, Tensor state) = 0;
   // AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) with decoupled decay; all f32. `compute`
   // (bf16, f16 or empty) gets a rounded copy of the new weights.
   virtual void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,

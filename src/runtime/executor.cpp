@@ -62,6 +62,7 @@ BlockRun Executor::start_training(const StepInputs& inputs, int micro) const {
   BlockRun run = start(setup_.shape, micro);
   run.training = true;
   run.gradient_scale = static_cast<float>(inputs.gradient_scale);
+  if (inputs.dynamic_scale) run.step_state = step_state_;
   run.seed = inputs.seed;
   run.dropout_stream =
       (inputs.step << 16) + static_cast<uint64_t>(micro * ranks_.data_ranks + ranks_.data_rank);
@@ -256,9 +257,6 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
         break;
     }
   }
-  ops_.download(loss_sums_, losses_.data());
-  loss_ = {};
-  for (const double loss : losses_) loss_.add(loss);
 }
 
 double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets,

@@ -101,6 +101,12 @@ void Executor::add_to(MemoryPlan& plan) const {
   if (setup_.document_mask) plan.add({"documents", "tokens", rows * 4});
   plan.add({"losses", "sums", 8 * losses_.size()});
   plan.add({"exact sum", "sums", 8 * ExactSum::size, Life::permanent, "", exact_tier()});
+  if (setup_.purpose == Purpose::training) {
+    plan.add({"step state", "sums", sizeof(StepState)});
+    if (exact_tier() == Tier::host)
+      plan.add(
+          {"optimizer step state", "sums", sizeof(StepState), Life::permanent, "", Tier::host});
+  }
   if (model_.config.position == PositionKind::rope)
     plan.add({"rope table", "rope table",
               static_cast<uint64_t>(setup_.positions * model_.config.head_dim * 4)});
@@ -138,6 +144,12 @@ void Executor::bind(Arena& arena, Arena& host) {
   loss_sums_ = arena.take("losses", DType::f64, Shape{static_cast<int64_t>(losses_.size())});
   exact_ = (exact_tier() == Tier::host ? host : arena)
                .take("exact sum", DType::i64, Shape{ExactSum::size});
+  if (setup_.purpose == Purpose::training) {
+    step_state_ = take_bytes(arena, "step state", sizeof(StepState));
+    optimizer_state_ = exact_tier() == Tier::host
+                           ? take_bytes(host, "optimizer step state", sizeof(StepState))
+                           : step_state_;
+  }
   ops_.set_workspace(take_bytes(arena, "workspace", workspace_bytes()));
   if (model_.config.position == PositionKind::rope) {
     rope_ = arena.take("rope table", DType::f32, Shape{setup_.positions, model_.config.head_dim});

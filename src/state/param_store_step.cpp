@@ -178,10 +178,12 @@ void ParamStore::finish_reductions() {
 void ParamStore::sum_squared_gradients(Tensor exact) {
   const ExactSum before = sums_.take_squares();
   if (!counts()) return;
-  ExactSum total;
-  optimizer_ops().download(exact, total.parts().data());
-  total.add(before);
-  optimizer_ops().upload(total.parts().data(), exact);
+  if (optimizer_on(Offload::disk)) {
+    ExactSum total;
+    optimizer_ops().download(exact, total.parts().data());
+    total.add(before);
+    optimizer_ops().upload(total.parts().data(), exact);
+  }
   for (size_t b = 0; b < views_.size(); ++b)
     if (!optimizer_on(Offload::disk))
       sums_.add_squares(b, sums_.result(b), exact);

@@ -9,9 +9,13 @@
 // device, whose results must be the same.
 namespace rankine::test {
 
-inline bool on_queued_device() {
-  const char* const device = std::getenv("RANKINE_TEST_DEVICE");
-  return device != nullptr && std::string_view(device) == "queued";
+// Set before ranks start, by a test that compares both.
+inline bool& on_queued_device() {
+  static bool queued = [] {
+    const char* const device = std::getenv("RANKINE_TEST_DEVICE");
+    return device != nullptr && std::string_view(device) == "queued";
+  }();
+  return queued;
 }
 
 inline std::unique_ptr<Ops> make_queued_ops(int threads, uint64_t seed) {

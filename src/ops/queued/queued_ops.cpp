@@ -229,7 +229,9 @@ void QueuedOps::embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_t
 
 void QueuedOps::cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
                               Tensor losses) {
-  put([this, ce, logits = near(logits), targets = near(targets), losses = near(losses)] {
+  CrossEntropy seen = ce;
+  seen.state = near(ce.state);
+  put([this, ce = seen, logits = near(logits), targets = near(targets), losses = near(losses)] {
     ops_->cross_entropy(ce, logits, targets, losses);
   });
 }
@@ -244,7 +246,9 @@ void QueuedOps::cross_entropy_statistics(const VocabularyPart& part, const Tenso
 void QueuedOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& part,
                                      Tensor logits, const Tensor& targets, const Tensor& statistics,
                                      Tensor losses) {
-  put([this, ce, part, logits = near(logits), targets = near(targets),
+  CrossEntropy seen = ce;
+  seen.state = near(ce.state);
+  put([this, ce = seen, part, logits = near(logits), targets = near(targets),
        statistics = near(statistics), losses = near(losses)] {
     ops_->cross_entropy_joined(ce, part, logits, targets, statistics, losses);
   });
@@ -266,9 +270,17 @@ size_t QueuedOps::sum_workspace(int64_t elements) const {
   return ops_->sum_workspace(elements);
 }
 
+void QueuedOps::decide(const StepRules& rules, const Tensor& exact, Tensor state) {
+  put([this, rules, exact = near(exact), state = near(state)] {
+    ops_->decide(rules, exact, state);
+  });
+}
+
 void QueuedOps::adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
                       Tensor variance, Tensor compute) {
-  put([this, step, weights = near(weights), grads = near(grads), momentum = near(momentum),
+  AdamWStep seen = step;
+  seen.state = near(step.state);
+  put([this, step = seen, weights = near(weights), grads = near(grads), momentum = near(momentum),
        variance = near(variance), compute = near(compute)] {
     ops_->adamw(step, weights, grads, momentum, variance, compute);
   });

@@ -76,6 +76,7 @@ class QueuedOps final : public Ops {
   void sum(const Tensor& x, Tensor total, bool accumulate) override;
   void sum_squares(const Tensor& x, Tensor exact) override;
   size_t sum_workspace(int64_t elements) const override;
+  void decide(const StepRules& rules, const Tensor& exact, Tensor state) override;
   void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
              Tensor variance, Tensor compute) override;
 
