@@ -31,8 +31,8 @@ class Work {
     if (const auto operation = std::move(operation_)) operation->wait();
   }
   // What is put into `queue` from now on comes behind it, which the queue waits for and throws.
-  void lead(Queue& queue) {
-    if (auto operation = std::move(operation_)) queue.follow(Mark(std::move(operation)));
+  void lead(Queue& queue, const Queue::Site& site = Queue::Site::current()) {
+    if (auto operation = std::move(operation_)) queue.follow(Mark(std::move(operation)), site);
   }
 
  private:

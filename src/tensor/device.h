@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 
 #include "tensor/tensor.h"
@@ -42,8 +43,12 @@ class Mark {
 class Queue {
  public:
   virtual ~Queue() = default;
-  virtual Mark mark() = 0;                    // behind everything put in so far
-  virtual void follow(const Mark& mark) = 0;  // what is put in from now on comes behind it
+  // Where it is called from, by which tests of a simulated device tell the calls apart.
+  using Site = std::source_location;
+  virtual Mark mark(const Site& site = Site::current()) = 0;  // behind everything put in so far
+  virtual void follow(
+      const Mark& mark,
+      const Site& site = Site::current()) = 0;  // what is put in from now on comes behind it
   // Copies bytes; each side is memory of the device or of reserve_host().
   virtual void copy(void* to, const void* from, uint64_t bytes) = 0;
   // Where the host's threads that carry messages reach memory of the device, once a mark behind its

@@ -45,8 +45,8 @@ class MappedBlock final : public MemoryBlock {
 
 class HostQueue final : public Queue {
  public:
-  Mark mark() override { return {}; }
-  void follow(const Mark& mark) override { mark.wait(); }
+  Mark mark(const Site&) override { return {}; }
+  void follow(const Mark& mark, const Site&) override { mark.wait(); }
   void copy(void* to, const void* from, uint64_t bytes) override {
     if (bytes > 0) std::memmove(to, from, bytes);
   }

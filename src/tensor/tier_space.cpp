@@ -10,8 +10,8 @@ void TierWork::wait() {
   if (const auto request = std::move(request_)) request->wait();
 }
 
-void TierWork::lead(Queue& queue) {
-  if (auto request = std::move(request_)) queue.follow(Mark(std::move(request)));
+void TierWork::lead(Queue& queue, const Queue::Site& site) {
+  if (auto request = std::move(request_)) queue.follow(Mark(std::move(request)), site);
 }
 
 void TierWork::end() noexcept {

@@ -27,7 +27,7 @@ class TierWork {
   // else.
   void wait();
   // What is put into `queue` from now on comes behind it, which the queue waits for and throws.
-  void lead(Queue& queue);
+  void lead(Queue& queue, const Queue::Site& site = Queue::Site::current());
 
  private:
   void end() noexcept;  // what went wrong is of no interest

@@ -7,7 +7,9 @@
 namespace rankine {
 
 // Work that a thread of its own does in order, with random delays between: the queue of a simulated
-// device. After a failure nothing more is done, and whoever waits for a later place gets it thrown.
+// device. Tests of the marks themselves leave one out, RANKINE_DROP_MARK=<file>:<line> of its call,
+// and list those that come by, RANKINE_LIST_MARKS=<file>. After a failure nothing more is done, and
+// whoever waits for a later place gets it thrown.
 class WorkQueue final : public Queue {
  public:
   using Reach = std::function<void*(void*)>;
@@ -19,8 +21,8 @@ class WorkQueue final : public Queue {
 
   void put(std::function<void()> work);
   std::shared_ptr<Operation> place();  // behind everything put in so far
-  Mark mark() override { return Mark(place()); }
-  void follow(const Mark& mark) override;
+  Mark mark(const Site& site = Site::current()) override;
+  void follow(const Mark& mark, const Site& site = Site::current()) override;
   void copy(void* to, const void* from, uint64_t bytes) override;
   void* reach(void* memory) const override { return reach_(memory); }
 
