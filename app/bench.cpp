@@ -7,6 +7,7 @@
 #include "command.h"
 #include "layout.h"
 #include "model_source.h"
+#include "ops/backend.h"
 #include "outputs.h"
 #include "runtime/peak.h"
 
@@ -37,7 +38,7 @@ OptionTable declare(BenchOptions& o) {
                 {.least = 0});
   table.integer({"batch-size"}, &o.batch_size, "texts written at once", {.least = 1, .most = 256});
   table.heading("Machine");
-  declare_machine_options(table, o.threads, o.instruction_set);
+  declare_machine_options(table, {&o.device, &o.threads, &o.instruction_set});
   table.bytes({"memory-limit"}, &o.memory_limit,
               "refuse to start when the plan needs more; 0: the machine's memory");
   table.path({"json"}, &o.json, "write the figures as JSON to this file");
@@ -249,7 +250,7 @@ void print_machine(const BenchOptions& o, const ModelConfig& config, const Rank&
 Json bench_training(const BenchOptions& o, const ModelConfig& config,
                     const std::vector<DType>& dtypes, const Rank& rank) {
   const bool speaks = rank.world.rank() == 0;
-  const auto ops = make_cpu_ops(rank.threads, o.instruction_set);
+  const auto ops = make_backend({o.device, rank.threads, o.instruction_set}).ops;
   const double bandwidth = measure_stream_bytes(ops->threads(), 7);
   if (speaks) print_machine(o, config, rank, *ops, bandwidth);
   Json json;

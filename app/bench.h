@@ -13,7 +13,7 @@
 namespace rankine {
 
 struct BenchOptions {
-  std::string model = "gpt2", precision = "f32,bf16", instruction_set;
+  std::string model = "gpt2", precision = "f32,bf16", device = "cpu", instruction_set;
   int64_t seq_length = 1024, micro_batch_size = 4, accumulation = 1, steps = 5, threads = 0;
   uint64_t memory_limit = 0;
   int64_t generate = 0, batch_size = 1;  // tokens; when given nothing else is measured

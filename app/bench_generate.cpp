@@ -1,5 +1,6 @@
 #include "base/random.h"
 #include "bench.h"
+#include "ops/backend.h"
 #include "runtime/generator.h"
 #include "runtime/peak.h"
 #include "runtime/process.h"
@@ -44,7 +45,7 @@ GenerateFigures measure_generating(const BenchOptions& o, const ModelConfig& con
   require(o.generate > 2 * tokens_between_readings, ErrorKind::usage,
           "--generate {}: at least {} tokens are needed for a median", o.generate,
           2 * tokens_between_readings + 1);
-  const auto cpu_ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
+  const auto cpu_ops = make_backend({o.device, static_cast<int>(o.threads), o.instruction_set}).ops;
   TimedOps timed(*cpu_ops);
   Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
   Engine engine(*ops, config, generation_setup(dtype, positions, o.batch_size));

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "bench.h"
 #include "layout.h"
+#include "ops/backend.h"
 #include "runtime/engine.h"
 #include "runtime/metrics.h"
 #include "runtime/peak.h"
@@ -60,7 +61,9 @@ void require_room(const BenchOptions& o, const MemoryPlan& plan, int local_ranks
 
 void check_memory(const BenchOptions& o, const ModelConfig& config, DType dtype,
                   const MeshShape& mesh) {
-  const auto ops = make_cpu_ops(threads_of_first_rank(o.threads, mesh.world()), o.instruction_set);
+  const auto ops =
+      make_backend({o.device, threads_of_first_rank(o.threads, mesh.world()), o.instruction_set})
+          .ops;
   const PlannedLayout layout(
       {o.parallel, mesh, static_cast<int>(o.accumulation), config, setup_of(o, dtype)}, *ops);
   for (int stage = 0; stage < mesh.degree_of(Axis::pipeline); ++stage)
@@ -77,10 +80,10 @@ StepFigures measure_training(const BenchOptions& o, const ModelConfig& config, D
                              const Rank& rank) {
   const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
   Communicator& ranks = *mesh.world;
-  const auto cpu_ops = make_cpu_ops(rank.threads, o.instruction_set);
+  const auto cpu_ops = make_backend({o.device, rank.threads, o.instruction_set}).ops;
   TimedOps timed(*cpu_ops);
   Ops* ops = o.profile ? static_cast<Ops*>(&timed) : cpu_ops.get();
-  const auto peak_ops = make_cpu_ops(rank.threads, o.instruction_set);
+  const auto peak_ops = make_backend({o.device, rank.threads, o.instruction_set}).ops;
   Engine engine(*ops, config, setup_of(o, dtype),
                 balanced_step(o.parallel, static_cast<int>(o.accumulation), mesh, config, *ops,
                               {o.micro_batch_size, o.seq_length}));

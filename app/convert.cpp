@@ -3,6 +3,7 @@
 #include "checkpoint/hf_model.h"
 #include "command.h"
 #include "model_source.h"
+#include "ops/backend.h"
 #include "ranks.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
@@ -23,6 +24,7 @@ struct ConvertOptions {
   uint64_t max_shard_size = 5'000'000'000;
   int64_t threads = 0;
   uint64_t memory_limit = 0;
+  std::string device = "cpu";
   std::string instruction_set;
 };
 
@@ -40,7 +42,7 @@ OptionTable declare(ConvertOptions& o) {
   table.bytes({"max-shard-size"}, &o.max_shard_size,
               "largest file of weights in a Hugging Face folder");
   table.heading("Machine");
-  declare_machine_options(table, o.threads, o.instruction_set);
+  declare_machine_options(table, {&o.device, &o.threads, &o.instruction_set});
   table.bytes({"memory-limit"}, &o.memory_limit,
               "refuse to start when the plan needs more; 0: the machine's memory");
   return table;
@@ -81,7 +83,7 @@ int run_convert(const Arguments& arguments) {
   const ModelSource source = open_model(o.from);
   require(source.kind != ModelSource::Kind::preset, ErrorKind::usage,
           "'{}' is a preset, a shape without weights; give the folder of a model", o.from);
-  const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
+  const auto ops = make_backend({o.device, static_cast<int>(o.threads), o.instruction_set}).ops;
   ExecutorSetup setup = generation_setup(DType::f32, 1);
   setup.sequences = 0;
   Engine engine(*ops, source.config, setup);

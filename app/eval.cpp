@@ -11,6 +11,7 @@
 #include "data/data_checks.h"
 #include "data/utf8_text.h"
 #include "eval_documents.h"
+#include "ops/backend.h"
 #include "outputs.h"
 #include "ranks.h"
 #include "runtime/evaluator.h"
@@ -31,6 +32,7 @@ struct EvalOptions {
   fs::path per_document;
   bool json = false;
   Precision precision = Precision::f32;
+  std::string device = "cpu";
   std::string instruction_set;
   uint64_t memory_limit = 0;
   ParallelOptions parallel;
@@ -62,7 +64,7 @@ OptionTable declare(EvalOptions& o) {
                 "processes that share the documents, each with the whole model; 0: one, or those "
                 "a launcher started",
                 {.least = 0, .most = 4096});
-  declare_machine_options(table, o.threads, o.instruction_set);
+  declare_machine_options(table, {&o.device, &o.threads, &o.instruction_set});
   table.bytes(
       {"memory-limit"}, &o.memory_limit,
       "refuse to start when a rank's plan needs more; 0: its share of the machine's memory");
@@ -281,7 +283,8 @@ int run_eval(const Arguments& arguments) {
   };
   const auto check_memory = [&](const MeshShape& mesh) {
     const auto ops =
-        make_cpu_ops(threads_of_first_rank(o.threads, mesh.world()), o.instruction_set);
+        make_backend({o.device, threads_of_first_rank(o.threads, mesh.world()), o.instruction_set})
+            .ops;
     require_room(
         Engine(*ops, source.config, evaluation_setup(compute_dtype(o.precision, *ops), setup)),
         mesh.world());
@@ -290,7 +293,7 @@ int run_eval(const Arguments& arguments) {
   return on_ranks(job, [&](const Rank& rank) {
     Log log(rank.world.rank() == 0 ? stderr : nullptr);
     const Mesh mesh(rank.world, mesh_of(o.parallel, rank.world.size()));
-    const auto ops = make_cpu_ops(rank.threads, o.instruction_set);
+    const auto ops = make_backend({o.device, rank.threads, o.instruction_set}).ops;
     Engine engine(*ops, source.config, evaluation_setup(compute_dtype(o.precision, *ops), setup));
     require_room(engine, rank.local_ranks);
     engine.allocate();

@@ -8,6 +8,7 @@
 #include "checkpoint/generation_settings.h"
 #include "command.h"
 #include "data/options.h"
+#include "ops/backend.h"
 #include "ranks.h"
 #include "runtime/process.h"
 #include "runtime/stop_signal.h"
@@ -55,7 +56,7 @@ OptionTable declare(GenerateOptions& o) {
   declare_precision_option(table, o.precision);
   declare_options(table, o.sampler);
   table.heading("Machine");
-  declare_machine_options(table, o.threads, o.instruction_set);
+  declare_machine_options(table, {&o.device, &o.threads, &o.instruction_set});
   table.bytes({"memory-limit"}, &o.memory_limit,
               "refuse to start when the plan needs more; 0: the machine's memory");
   return table;
@@ -280,7 +281,7 @@ int run_generate(const Arguments& arguments) {
   const int64_t positions = positions_for(o, source.config, prompts);
   const int64_t texts = interactive ? 1 : static_cast<int64_t>(prompts.size()) * o.samples;
 
-  const auto ops = make_cpu_ops(static_cast<int>(o.threads), o.instruction_set);
+  const auto ops = make_backend({o.device, static_cast<int>(o.threads), o.instruction_set}).ops;
   Engine engine(
       *ops, source.config,
       generation_setup(compute_dtype(o.precision, *ops), positions, std::min(texts, o.batch_size)));

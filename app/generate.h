@@ -21,6 +21,7 @@ struct GenerateOptions {
   std::vector<std::filesystem::path> prompt_files;
   bool parse_special = false, chat = false, json = false;
   int64_t max_tokens = 256, samples = 1, batch_size = 8, context = 0, threads = 0;
+  std::string device = "cpu";
   std::string instruction_set;
   Precision precision = Precision::f32;
   uint64_t memory_limit = 0;

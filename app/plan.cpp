@@ -11,6 +11,7 @@
 #include "layout.h"
 #include "memory_picture.h"
 #include "model_source.h"
+#include "ops/backend.h"
 #include "outputs.h"
 #include "planner/model_states.h"
 #include "planner/traffic.h"
@@ -29,6 +30,7 @@ struct PlanOptions {
   bool print_program = false, document_mask = false;
   double dropout = 0;
   int64_t threads = 0;
+  std::string device = "cpu";
   std::string instruction_set;
   ParallelOptions parallel{.data_parallel = 1};
   double rank_flops = 0, memory_bandwidth = 0;
@@ -83,7 +85,7 @@ OptionTable declare(PlanOptions& o) {
   table.heading("Layout");
   declare_layout_options(table, o.parallel);
   table.heading("Machine");
-  declare_machine_options(table, o.threads, o.instruction_set);
+  declare_machine_options(table, {&o.device, &o.threads, &o.instruction_set});
   return table;
 }
 
@@ -289,8 +291,9 @@ void print_programs(const PlannedLayout& layout) {
 void plan_memory(const PlanOptions& o, Json& json) {
   ModelConfig config = open_model(o.model).config;
   config.dropout = o.dropout;
-  const auto ops =
-      make_cpu_ops(threads_of_first_rank(o.threads, o.mesh().world()), o.instruction_set);
+  const auto ops = make_backend({o.device, threads_of_first_rank(o.threads, o.mesh().world()),
+                                 o.instruction_set})
+                       .ops;
   fmt::print(
       "\nmemory of {} in {}, micro-batch {}, {} thread{}: model states and residual states\n",
       o.parallel.pipeline_parallel > 1 ? "the fullest rank" : "one rank",

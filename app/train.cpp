@@ -5,6 +5,7 @@
 #include "command.h"
 #include "data/data_checks.h"
 #include "layout.h"
+#include "ops/backend.h"
 #include "ranks.h"
 #include "remedies.h"
 #include "run_folder.h"
@@ -239,7 +240,7 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
   }
   if (o.stored)
     for (const std::string& warning : o.stored->warnings) warn_line(log, "{}", warning);
-  const auto ops = make_cpu_ops(rank.threads, o.run.instruction_set);
+  const auto ops = make_backend({o.run.device, rank.threads, o.run.instruction_set}).ops;
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const DataSource found = find_data(o.data);
   // What a run has begun with it goes on with.
@@ -289,8 +290,9 @@ int train_on(const Rank& rank, TrainOptions o, const OptionTable& table) {
 // Before ranks are started here: whether the plans of all of them fit.
 void check_memory(TrainOptions o, const MeshShape& mesh) {
   derive_batch(o.run, mesh.degree_of(Axis::data));
-  const auto ops =
-      make_cpu_ops(threads_of_first_rank(o.run.threads, mesh.world()), o.run.instruction_set);
+  const auto ops = make_backend({o.run.device, threads_of_first_rank(o.run.threads, mesh.world()),
+                                 o.run.instruction_set})
+                       .ops;
   const DType dtype = compute_dtype(o.run.precision, *ops);
   const ModelSource source = open_model(o.model);
   const std::optional<TextTokenizer> tokenizer = training_tokenizer(o, source, find_data(o.data));

@@ -3,25 +3,13 @@
 #include <memory>
 #include <string_view>
 
-#include "tensor/tensor.h"
+#include "tensor/device.h"
 
 // The ranks of one axis. Operations are ordered per group, as on a stream: a call returns when its
 // operation is enqueued, and the handle says when it is done. Size 1 is the identity.
 namespace rankine {
 
 enum class Reduction : uint8_t { sum, max };
-
-// Something that is under way; memory it was given must live and stay untouched until it is done.
-class Operation {
- public:
-  virtual ~Operation() = default;
-  virtual bool done() = 0;
-  virtual void wait() = 0;  // drives it in the calling thread; throws what went wrong
-  // Returns when it no longer touches its memory. While the calling thread unwinds because of an
-  // exception the operation is given up, and all later ones of its queue fail; otherwise it is
-  // waited for, and what goes wrong shows in the next one.
-  virtual void end() noexcept = 0;
-};
 
 // The handle of an operation, which ends with it: memory that outlives the handle outlives the
 // operation, on every way out of a function. A default one is done.
@@ -37,9 +25,14 @@ class Work {
   }
   ~Work() { end(); }
   bool done() const { return !operation_ || operation_->done(); }
+  bool empty() const { return !operation_; }  // nothing is to be waited for, at any time
   // Waits and lets go of the operation. Error{environment} names the rank that was waited for.
   void wait() {
     if (const auto operation = std::move(operation_)) operation->wait();
+  }
+  // What is put into `queue` from now on comes behind it, which the queue waits for and throws.
+  void lead(Queue& queue, const Queue::Site& site = Queue::Site::current()) {
+    if (auto operation = std::move(operation_)) queue.follow(Mark(std::move(operation)), site);
   }
 
  private:
@@ -73,6 +66,11 @@ class Communicator {
   virtual Work send(const Tensor& x, int peer, std::string_view tag) = 0;
   virtual Work receive(Tensor x, int peer, std::string_view tag) = 0;
   virtual Work barrier(std::string_view tag) = 0;
+
+  // From now on every operation starts behind what was put into `queue` before it, and its tensors
+  // are where the queue's device has them; the queue outlives the operations. Before, operations
+  // start at once.
+  virtual void start_behind(Queue& queue) = 0;
 
   // Bytes of tensors that the operations started so far send from this rank.
   virtual uint64_t bytes_sent() const = 0;

@@ -16,6 +16,10 @@ char* bytes_of(const Tensor& x, int64_t element) {
   return static_cast<char*>(x.data) + element * dtype_bytes(x.dtype);
 }
 
+Tensor reached(Queue* queue, const Tensor& x) {
+  return queue == nullptr ? x : Tensor{queue->reach(x.data), x.dtype, x.shape};
+}
+
 // Nothing may be copied from or to nowhere.
 void copy_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -47,12 +51,28 @@ LinkGroup::Call LinkGroup::call(OperationKind kind, const Tensor& x, int64_t byt
   return call;
 }
 
-Work LinkGroup::collective(const Call& call, std::function<void(Exchange&)> run) {
-  return collectives_.start([this, call, run = std::move(run)](const OperationQueue::Watch& watch) {
-    Exchange exchange(*this, call, links_.collective, watch);
-    run(exchange);
-    exchange.finish();
+Work LinkGroup::begin(OperationQueue& queue, OperationQueue::Run run) const {
+  const Mark after = behind_ == nullptr ? Mark() : behind_->mark();
+  if (after.passed()) return queue.start(std::move(run));
+  return queue.start([after, run = std::move(run)](const OperationQueue::Watch& watch) {
+    after.wait();
+    run(watch);
   });
+}
+
+// What a group of one does at once.
+void LinkGroup::copy_in_order(void* to, const void* from, int64_t bytes) const {
+  Queue& queue = behind_ == nullptr ? host_queue() : *behind_;
+  if (bytes > 0) queue.copy(to, from, static_cast<uint64_t>(bytes));
+}
+
+Work LinkGroup::collective(const Call& call, std::function<void(Exchange&)> run) {
+  return begin(collectives_,
+               [this, call, run = std::move(run)](const OperationQueue::Watch& watch) {
+                 Exchange exchange(*this, call, links_.collective, watch);
+                 run(exchange);
+                 exchange.finish();
+               });
 }
 
 // Between hosts sums of 16-bit numbers travel in f32, so that they round once.
@@ -74,6 +94,7 @@ Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) 
   if (size_ == 1) return {};
   Call c = call(kind_all_reduce, x, x.bytes(), tag, sequence_++);
   c.header.dtype |= static_cast<uint32_t>(reduction) << 8;
+  x = reached(behind_, x);
   const int64_t part = (x.elements() + size_ - 1) / size_;
   const int64_t begin = std::min(x.elements(), rank_ * part);
   const int64_t own = (std::min(x.elements(), begin + part) - begin) * dtype_bytes(x.dtype);
@@ -97,12 +118,14 @@ Work LinkGroup::all_reduce(Tensor x, Reduction reduction, std::string_view tag) 
   });
 }
 
-Work LinkGroup::reduce_scatter(const Tensor& in, Tensor out, std::string_view tag) {
+Work LinkGroup::reduce_scatter(const Tensor& given, Tensor out, std::string_view tag) {
+  const Tensor in = reached(behind_, given);
+  out = reached(behind_, out);
   const int64_t n = out.elements();
   expect(in.dtype == out.dtype && in.elements() == n * size_, "reduce_scatter of equal parts");
   const char* own = bytes_of(in, rank_ * n);
   if (size_ == 1) {
-    if (own != out.data) copy_bytes(out.data, own, out.bytes());
+    if (own != out.data) copy_in_order(out.data, own, out.bytes());
     return {};
   }
   const Call c = call(kind_reduce_scatter, in, in.bytes(), tag, sequence_++);
@@ -120,11 +143,13 @@ Work LinkGroup::reduce_scatter(const Tensor& in, Tensor out, std::string_view ta
   });
 }
 
-Work LinkGroup::all_gather(const Tensor& in, Tensor out, std::string_view tag) {
+Work LinkGroup::all_gather(const Tensor& given, Tensor out, std::string_view tag) {
+  const Tensor in = reached(behind_, given);
+  out = reached(behind_, out);
   const int64_t n = in.elements();
   expect(in.dtype == out.dtype && out.elements() == n * size_, "all_gather of equal parts");
   if (size_ == 1) {
-    if (in.data != out.data) copy_bytes(out.data, in.data, in.bytes());
+    if (in.data != out.data) copy_in_order(out.data, in.data, in.bytes());
     return {};
   }
   const Call c = call(kind_all_gather, in, out.bytes(), tag, sequence_++);
@@ -144,6 +169,7 @@ Work LinkGroup::all_gather(const Tensor& in, Tensor out, std::string_view tag) {
 
 Work LinkGroup::broadcast(Tensor x, int root, std::string_view tag) {
   expect(root >= 0 && root < size_, "a root within the group");
+  x = reached(behind_, x);
   if (size_ == 1) return {};
   const Call c = call(kind_broadcast, x, x.bytes(), tag, sequence_++);
   if (root == rank_) count((size_ - 1) * x.bytes());
@@ -162,12 +188,13 @@ Work LinkGroup::barrier(std::string_view tag) {
                     [](Exchange& exchange) { exchange.agree(); });
 }
 
-Work LinkGroup::send(const Tensor& x, int peer, std::string_view tag) {
+Work LinkGroup::send(const Tensor& given, int peer, std::string_view tag) {
+  const Tensor x = reached(behind_, given);
   expect(peer >= 0 && peer < size_ && peer != rank_, "a peer within the group");
   const auto p = static_cast<size_t>(peer);
   const Call c = call(kind_transfer, x, x.bytes(), tag, sends_[p]++);
   count(x.bytes());
-  return send_queues_[p]->start([this, c, x, peer](const OperationQueue::Watch& watch) {
+  return begin(*send_queues_[p], [this, c, x, peer](const OperationQueue::Watch& watch) {
     Exchange exchange(*this, c, links_.sending, watch);
     exchange.announce(peer);
     exchange.send(peer, x.data, x.bytes());
@@ -176,10 +203,11 @@ Work LinkGroup::send(const Tensor& x, int peer, std::string_view tag) {
 }
 
 Work LinkGroup::receive(Tensor x, int peer, std::string_view tag) {
+  x = reached(behind_, x);
   expect(peer >= 0 && peer < size_ && peer != rank_, "a peer within the group");
   const auto p = static_cast<size_t>(peer);
   const Call c = call(kind_transfer, x, x.bytes(), tag, receives_[p]++);
-  return receive_queues_[p]->start([this, c, x, peer](const OperationQueue::Watch& watch) {
+  return begin(*receive_queues_[p], [this, c, x, peer](const OperationQueue::Watch& watch) {
     Exchange exchange(*this, c, links_.receiving, watch);
     exchange.hear(peer);
     exchange.receive(peer, x.data, x.bytes());

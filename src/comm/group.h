@@ -98,6 +98,7 @@ class LinkGroup final : public Communicator {
   Work send(const Tensor& x, int peer, std::string_view tag) override;
   Work receive(Tensor x, int peer, std::string_view tag) override;
   Work barrier(std::string_view tag) override;
+  void start_behind(Queue& queue) override { behind_ = &queue; }
   uint64_t bytes_sent() const override { return bytes_sent_; }
   double waited_seconds() const override;
 
@@ -111,11 +112,14 @@ class LinkGroup final : public Communicator {
             uint64_t sequence);
   int64_t widened_bytes(int64_t part, DType dtype) const;
   void count(int64_t bytes) { bytes_sent_ += static_cast<uint64_t>(bytes); }
+  void copy_in_order(void* to, const void* from, int64_t bytes) const;
+  Work begin(OperationQueue& queue, OperationQueue::Run run) const;
   Work collective(const Call& call, std::function<void(Exchange&)> run);
 
   int rank_, size_;
   GroupLinks links_;
   GroupSettings settings_;
+  Queue* behind_ = nullptr;  // whose work so far operations start behind
   std::vector<std::byte> scratch_;   // of reductions
   std::vector<std::byte> partials_;  // sums of this host on their way to others
   std::vector<std::byte> gathered_;  // of small all_reduces

@@ -37,6 +37,7 @@ class PlannedGroup final : public Communicator {
   Work send(const Tensor&, int, std::string_view) override { refuse(); }
   Work receive(Tensor, int, std::string_view) override { refuse(); }
   Work barrier(std::string_view) override { refuse(); }
+  void start_behind(Queue&) override {}
   uint64_t bytes_sent() const override { return 0; }
 
  private:
@@ -76,6 +77,7 @@ Mesh::Mesh(const MakeGroup& make, const MeshShape& mesh_shape, int own_rank, int
   std::vector<int> everyone(static_cast<size_t>(shape.world()));
   for (size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
   world = make(everyone);
+  states = make(everyone);
   pipeline = make(shape.group(Axis::pipeline, rank));
   pipeline_gradients = make(shape.group(Axis::pipeline, rank));
   data = make(shape.group(Axis::data, rank));
@@ -89,6 +91,11 @@ Mesh::Mesh(World& w, const MeshShape& mesh_shape, int kv_replicas)
     : Mesh([&](const std::vector<int>& members) { return w.group(members); }, mesh_shape, w.rank(),
            kv_replicas) {
   expect(shape.world() == w.size(), "a mesh of all ranks");
+}
+
+void Mesh::start_behind(Queue& queue) const {
+  for (const auto* group : {&states, &pipeline, &pipeline_gradients, &data, &tensor, &replicas})
+    (*group)->start_behind(queue);
 }
 
 Mesh Mesh::planned(const MeshShape& shape, int rank, int kv_replicas) {

@@ -44,9 +44,10 @@ void keep_freed_memory();
 // A group that says who it is and connects nobody, for plans; its operations are internal errors.
 std::unique_ptr<Communicator> make_planned_group(int rank, int size);
 
-// A live mesh: the world's communicator and one for each axis. Activations and gradients of a
-// pipeline pass each other on groups of their own. `replicas` are `kv_replicas` neighbours of the
-// tensor axis, which hold the same key/value heads.
+// A live mesh. `world` and `states` join all ranks: numbers and texts of the host travel on `world`
+// and nothing else does; tensors travel on `states` and on the groups of the axes. Activations and
+// gradients of a pipeline pass each other on groups of their own. `replicas` are `kv_replicas`
+// neighbours of the tensor axis, which hold the same key/value heads.
 struct Mesh {
   Mesh(World& world, const MeshShape& shape, int kv_replicas = 1);
   // Knows where `rank` stands and connects nobody, for plans; operations are internal errors.
@@ -55,7 +56,9 @@ struct Mesh {
   MeshShape shape;
   int rank;
   MeshShape::Coordinate coordinate;
-  std::unique_ptr<Communicator> world, pipeline, pipeline_gradients, data, tensor, replicas;
+  std::unique_ptr<Communicator> world, states, pipeline, pipeline_gradients, data, tensor, replicas;
+  // All groups that carry tensors start behind a queue's work, Communicator::start_behind().
+  void start_behind(Queue& queue) const;
 
  private:
   using MakeGroup = std::function<std::unique_ptr<Communicator>(const std::vector<int>& members)>;

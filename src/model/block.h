@@ -59,7 +59,8 @@ struct BlockRun {
   Tensor first_keys;                      // i32 [R], AttentionShape's; empty: no document mask
   Tensor rope_table;                      // f32 [P, D]
   Tensor loss;                            // f64 [1], the head adds the sum of its token losses
-  float gradient_scale = 0;               // 1 / global number of valid tokens, times the loss scale
+  float gradient_scale = 0;               // 1 / global number of valid tokens
+  Tensor step_state = {};                 // not empty: its loss scale multiplies the loss
   bool training = false;                  // a backward follows
   bool accumulate = false;                // gradients hold earlier micro-batches of this step
   uint64_t seed = 0, dropout_stream = 0;  // stream: (step, global micro-batch)

@@ -42,7 +42,7 @@ class Embedding final : public Block {
       rows.first_position = run.caches[s].past;
       run.ops.embed(rows, tokens, positions, all.rows(first, run.shape.tokens));
     }
-    run.region.leave(all).wait();
+    run.region.leave(all).lead(run.ops.queue());
     if (split_.splits_rows()) run.ops.cast(run.region.own(all), out);
     apply_dropout(run, config_, 0, out);
   }

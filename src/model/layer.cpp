@@ -71,9 +71,9 @@ void Layer::recompute(const BlockRun& run) const {
 
 void Layer::backward_input(const BlockRun& run, const Tensor& dy, Tensor dx) const {
   const Tensor dm = own_dmiddle(run);
-  feed_forward_.backward_input(run, dy).wait();
+  feed_forward_.backward_input(run, dy).lead(run.ops.queue());
   feed_forward_.branch().norm_grad(run, feed_forward_.own_x(run), own_hidden(run, dy), dm);
-  attention_.backward_input(run, dm).wait();
+  attention_.backward_input(run, dm).lead(run.ops.queue());
   attention_.branch().norm_grad(run, own_x(run), dm, own_hidden(run, dx));
 }
 
@@ -94,11 +94,11 @@ void Layer::backward(const BlockRun& run, const Tensor& dy, Tensor dx) const {
   const Tensor dm = own_dmiddle(run);
   Work sum = feed_forward_.backward_input(run, dy);
   feed_forward_.backward_weight(run, dy);
-  sum.wait();
+  sum.lead(run.ops.queue());
   feed_forward_.branch().norm_grad(run, feed_forward_.own_x(run), own_hidden(run, dy), dm);
   sum = attention_.backward_input(run, dm);
   attention_.backward_weight(run, dm, own_x(run));
-  sum.wait();
+  sum.lead(run.ops.queue());
   attention_.branch().norm_grad(run, own_x(run), dm, own_hidden(run, dx));
   norm_weights(run);
 }

@@ -76,7 +76,8 @@ void LmHead::losses(const BlockRun& run, const Gradients* gradients) const {
   const int64_t most = logit_rows(run.scratch[chunk].shape[0]);
   const Tensor x = norm_inputs(run), matrix = group_of(run.params, parameters_.matrix);
   const Tensor of_rows = token_losses(run);
-  const CrossEntropy ce{config_.vocabulary, run.gradient_scale, gradients != nullptr};
+  const CrossEntropy ce{config_.vocabulary, run.gradient_scale, gradients != nullptr,
+                        run.step_state};
   const TensorSplit::Range held = split_.vocabulary(config_);
   for (int64_t first = 0; first < r; first += most) {
     const int64_t n = std::min(most, r - first);
@@ -109,7 +110,7 @@ void LmHead::backward_input(const BlockRun& run, const Tensor&, Tensor dx) const
   const Tensor all = rows_of(run, run.scratch[dnormed], c);
   const Gradients gradients{group_of(run.grads, parameters_.matrix), all};
   losses(run, &gradients);
-  run.region.leave(all).wait();
+  run.region.leave(all).lead(run.ops.queue());
   run.ops.norm_grad({config_.norm,
                      own_rows_of(run, run.saved[input], c),
                      stats_of(run),

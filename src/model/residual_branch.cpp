@@ -43,7 +43,7 @@ Tensor ResidualBranch::own_output(const BlockRun& run, const Tensor& x) const {
   const Tensor all = hidden(run, run.scratch[at_.forward_scratch[output]]);
   apply_linear(run, x, group_of(run.params, out_.weight),
                split_.rank == 0 ? group_of(run.params, out_.bias) : Tensor{}, all);
-  run.region.leave(all).wait();
+  run.region.leave(all).lead(run.ops.queue());
   const Tensor own = run.region.own(all);
   apply_dropout(run, config_, dropout_site_, own);
   return own;

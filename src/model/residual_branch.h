@@ -30,7 +30,7 @@ class ResidualBranch {
 
   // From the gradient of the branch's output to that of x, dx [R, inputs of this rank].
   void output_grad(const BlockRun& run, const Tensor& dy, Tensor dx) const;
-  // The gradient of the normed rows is to be written here; leave() sums it over the ranks.
+  // The gradient of the normed rows is to be written here; leave() starts its sum over the ranks.
   Tensor normed_gradient(const BlockRun& run) const;
   Work leave(const BlockRun& run) const { return run.region.leave(normed_gradient(run)); }
   // own_dx = residual + the norm's input gradient, from the sum that left.

@@ -11,7 +11,7 @@ Tensor TensorRegion::own(const Tensor& all) const {
 }
 
 void TensorRegion::enter(const Tensor& all) const {
-  if (split_.splits_rows()) ranks_->all_gather(own(all), all, "region entry").wait();
+  if (split_.splits_rows()) ranks_->all_gather(own(all), all, "region entry").lead(*queue_);
 }
 
 Work TensorRegion::leave(const Tensor& all) const {
@@ -22,7 +22,7 @@ Work TensorRegion::leave(const Tensor& all) const {
 
 void TensorRegion::collect(const Tensor& in, Tensor out) const {
   expect(split_.ranks > 1, "only several ranks have parts to collect");
-  ranks_->all_gather(in, out, "vocabulary statistics").wait();
+  ranks_->all_gather(in, out, "vocabulary statistics").lead(*queue_);
 }
 
 }  // namespace rankine

@@ -12,14 +12,17 @@ namespace rankine {
 class TensorRegion {
  public:
   TensorRegion() = default;
-  TensorRegion(const TensorSplit& split, Communicator* ranks) : split_(split), ranks_(ranks) {}
+  // `queue`, of the operations, comes behind what enter and collect bring.
+  TensorRegion(const TensorSplit& split, Communicator* ranks, Queue& queue = host_queue())
+      : split_(split), ranks_(ranks), queue_(&queue) {}
 
   const TensorSplit& split() const { return split_; }
   // The rows of a buffer [all rows, width] that this rank has outside.
   Tensor own(const Tensor& all) const;
   // From own rows to all of them.
   void enter(const Tensor& all) const;
-  // From everyone's partial sums of all rows to the sums of own rows; to be waited for.
+  // From everyone's partial sums of all rows to the sums of own rows; a queue has to come behind
+  // it.
   Work leave(const Tensor& all) const;
   // out [ranks * n] = everyone's in [n].
   void collect(const Tensor& in, Tensor out) const;
@@ -27,6 +30,7 @@ class TensorRegion {
  private:
   TensorSplit split_;
   Communicator* ranks_ = nullptr;
+  Queue* queue_ = &host_queue();
 };
 
 }  // namespace rankine

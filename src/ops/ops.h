@@ -6,7 +6,8 @@
 
 #include "base/exact_sum.h"
 #include "base/random.h"
-#include "tensor/tensor.h"
+#include "ops/step_state.h"
+#include "tensor/device.h"
 
 // The whole list of mathematics on local tensors. Everything that reads or writes tensor contents
 // goes through here; a backend is one folder that implements this class.
@@ -53,6 +54,7 @@ struct CrossEntropy {
   int64_t vocabulary = 0;  // V; columns V..Vp never enter the softmax and get gradient 0
   float gradient_scale = 0;
   bool gradient = true;  // replace the logits by their gradient
+  Tensor state = {};     // u8 [sizeof StepState]: its loss scale, a power of two, multiplies it too
 };
 
 // One rank's columns of logits whose vocabulary is split over ranks.
@@ -72,6 +74,9 @@ struct AdamWStep {
   float lr = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0;
   float bias_correction1 = 1, bias_correction2 = 1;  // 1 - beta^t
   float gradient_scale = 1;                          // unscaling and clipping
+  // u8 [sizeof StepState], or empty: bias corrections and gradient scale are its, and nothing
+  // changes where it says that the step is skipped.
+  Tensor state = {};
 };
 
 // How a token is chosen from logits: temperature, then top-k, then top-p.
@@ -96,10 +101,18 @@ class Ops {
   virtual void set_workspace(Tensor bytes) = 0;
   // Waits until all work is done.
   virtual void synchronize() = 0;
+  // Whose memory the tensors lie in, and the order of its operations.
+  virtual Device& device() = 0;
+  virtual Queue& queue() = 0;
+  // The operations on memory of the host tier: these themselves on a processor.
+  virtual Ops& host() { return *this; }
 
   // ---- moving and filling
+  // `host` may be written again when it returns.
   virtual void upload(const void* host, Tensor to) = 0;
-  virtual void download(const Tensor& from, void* host) = 0;
+  virtual void download(const Tensor& from, void* host) = 0;  // waits for what `from` comes from
+  // The same without waiting: it is in `host` once a mark put behind it has passed.
+  virtual void read_later(const Tensor& from, void* host) = 0;
   virtual void cast(const Tensor& from, Tensor to) = 0;  // same count; between f32, bf16, f16
   virtual void fill(Tensor x, float value) = 0;          // f32, bf16, f16, f64
   // x[i] = mean-free normal with deviation `std`, a function of (key, first_index + i). x is f32.
@@ -225,11 +238,19 @@ class Ops {
   // 64 give the same as the whole, wherever they lie.
   virtual void sum_squares(const Tensor& x, Tensor exact) = 0;
   virtual size_t sum_workspace(int64_t elements) const = 0;
+  // What a step decides: `exact`, i64 [ExactSum::size], and `state`, u8 [sizeof StepState], which
+  // goes on.
+  virtual void decide(const StepRules& rules, const Tensor& exact, Tensor state) = 0;
   // AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) with decoupled decay; all f32. `compute`
   // (bf16, f16 or empty) gets a rounded copy of the new weights.
   virtual void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
                      Tensor variance, Tensor compute) = 0;
 };
+
+// Those that work in the memory in which `x` lies.
+inline Ops& ops_of(Ops& ops, const Tensor& x) {
+  return x.device == ops.device().kind() ? ops : ops.host();
+}
 
 // `threads` <= 0 takes all processors this process may use. `instruction_set` limits dispatch:
 // "" (best), "avx2", "avx512", "avx512_bf16"; Error{environment} when the processor lacks it.

@@ -249,6 +249,11 @@ size_t TimedOps::sum_workspace(int64_t elements) const {
   return ops_.sum_workspace(elements);
 }
 
+void TimedOps::decide(const StepRules& rules, const Tensor& exact, Tensor state) {
+  const Clock clock(*this, "decide");
+  ops_.decide(rules, exact, state);
+}
+
 void TimedOps::adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
                      Tensor variance, Tensor compute) {
   const Clock clock(*this, "adamw");

@@ -18,17 +18,19 @@ void ActivationTier::add_to(MemoryPlan& plan) const {
             tier_of(setup_.activations)});
 }
 
-void ActivationTier::bind(Arena& host) {
+void ActivationTier::bind(Arena& host, Ops& ops) {
+  std::unique_ptr<TierSpace> space;
   if (setup_.activations == Offload::host) {
-    space_ = std::make_unique<TierMemory>(host.take(name, DType::u8, Shape{bytes_}));
-    return;
+    space = std::make_unique<TierMemory>(host.take(name, DType::u8, Shape{bytes_}));
+  } else {
+    auto file = std::make_unique<TierFile>(TierFile::Setup{
+        .folder = setup_.folder,
+        .name = fmt::format("rankine-offload-{}-{}-activations.tier", ::getpid(), setup_.rank),
+        .bytes = std::max(TierFile::alignment, static_cast<uint64_t>(bytes_))});
+    file_ = file.get();
+    space = std::move(file);
   }
-  auto file = std::make_unique<TierFile>(TierFile::Setup{
-      .folder = setup_.folder,
-      .name = fmt::format("rankine-offload-{}-{}-activations.tier", ::getpid(), setup_.rank),
-      .bytes = std::max(TierFile::alignment, static_cast<uint64_t>(bytes_))});
-  file_ = file.get();
-  space_ = std::move(file);
+  space_ = ops.device().reach(std::move(space), ops.queue());
 }
 
 void ActivationTier::store(const Pieces& pieces, std::vector<TierWork>& works) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/ops.h"
 #include "schedule/lifetimes.h"
 #include "state/offload.h"
 #include "tensor/arena.h"
@@ -17,7 +18,7 @@ class ActivationTier {
 
   bool on_disk() const { return setup_.activations == Offload::disk; }
   void add_to(MemoryPlan& plan) const;
-  void bind(Arena& host);  // makes the file; Error as TierFile's
+  void bind(Arena& host, Ops& ops);  // makes the file; Error as TierFile's
   // As TierFile's; "" in memory.
   std::string description() const { return file_ ? file_->description() : ""; }
   TierTraffic traffic() const {

@@ -8,13 +8,14 @@
 namespace rankine {
 namespace {
 
-StoreSetup store_setup(const ExecutorSetup& setup, const StepSetup& step) {
+StoreSetup store_setup(Ops& ops, const ExecutorSetup& setup, const StepSetup& step) {
   return {.compute = setup.compute,
           .purpose = setup.purpose,
           .zero = step.zero,
           .micros = micros_of(step.schedule),
           .strict = step.strict,
-          .offload = step.offload};
+          .offload = step.offload,
+          .apart = !ops.device().is_host()};
 }
 
 StateRanks state_ranks(const Mesh& mesh) {
@@ -88,7 +89,7 @@ std::optional<TiedCopy> Engine::tied_copy(const StepSetup& step) const {
   if (last.first + last.count == Model::block_count(config))
     tied.head_block = static_cast<int>(model_.blocks.size()) - 1;
   tied.data_rank = mesh_.data->rank();
-  tied.world = mesh_.world.get();
+  tied.world = mesh_.states.get();
   const bool holds = tied.embedding_block != TiedCopy::none || tied.head_block != TiedCopy::none;
   return holds ? std::optional(tied) : std::nullopt;
 }
@@ -100,7 +101,7 @@ Engine::Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
       mesh_(step.mesh == nullptr ? *alone_ : *step.mesh),
       model_(config, checked_part(config, setup, step, mesh_)),
       tied_(tied_copy(step)),
-      store_(Executor::describe(ops, model_, setup), store_setup(setup, step), state_ranks(mesh_),
+      store_(Executor::describe(ops, model_, setup), store_setup(ops, setup, step), state_ranks(mesh_),
              tied_ ? &*tied_ : nullptr),
       step_plan_({.schedule = step.schedule,
                   .pipeline_rank = mesh_.at(Axis::pipeline),
@@ -120,14 +121,15 @@ Engine::Engine(Ops& ops, const ModelConfig& config, const ExecutorSetup& setup,
                  .data_rank = mesh_.data->rank(),
                  .data_ranks = mesh_.data->size()},
                 step.offload) {
+  mesh_.start_behind(ops.queue());
   store_.reserve_pools(step_plan_.gathered_bytes, step_plan_.gradient_bytes);
   store_.add_to(plan_);
   executor_.add_to(plan_);
 }
 
 void Engine::allocate() {
-  arena_ = std::make_unique<Arena>(plan_, Tier::device);
-  host_arena_ = std::make_unique<Arena>(plan_, Tier::host);
+  arena_ = std::make_unique<Arena>(plan_, Tier::device, executor_.ops().device());
+  host_arena_ = std::make_unique<Arena>(plan_, Tier::host, executor_.ops().device());
   store_.bind(*arena_, *host_arena_, executor_.ops());
   executor_.bind(*arena_, *host_arena_);
 }

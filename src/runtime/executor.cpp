@@ -15,7 +15,7 @@ Executor::Executor(Ops& ops, const Model& model, ParamStore& store, const Execut
       setup_(setup),
       plan_(plan),
       ranks_(ranks),
-      region_(model.part.split, ranks.tensor),
+      region_(model.part.split, ranks.tensor, ops.queue()),
       micros_(setup.purpose == Purpose::training ? micros : 1),
       descriptions_(describe(ops, model, setup)),
       hands_on_(descriptions_.size()),
@@ -64,6 +64,7 @@ BlockRun Executor::start_training(const StepInputs& inputs, int micro) const {
   BlockRun run = start(setup_.shape, micro);
   run.training = true;
   run.gradient_scale = static_cast<float>(inputs.gradient_scale);
+  if (inputs.dynamic_scale) run.step_state = step_state_;
   run.seed = inputs.seed;
   run.dropout_stream =
       (inputs.step << 16) + static_cast<uint64_t>(micro * ranks_.data_ranks + ranks_.data_rank);
@@ -128,8 +129,8 @@ void Executor::backward(const StepInputs& inputs, const Action& action) {
   backward_before_[b] = true;
 }
 
-void Executor::wait_parameters(const std::vector<int>& blocks) const {
-  for (const int block : blocks) store_.wait_parameters(static_cast<size_t>(block));
+void Executor::lead_parameters(const std::vector<int>& blocks) const {
+  for (const int block : blocks) store_.lead_parameters(static_cast<size_t>(block));
 }
 
 // ---- transfers
@@ -195,10 +196,11 @@ void Executor::move_states(const Action& action) {
   }
 }
 
-void Executor::wait_for(const std::vector<int>& earlier) {
+// The computations to come run behind what earlier actions have started.
+void Executor::follow(const std::vector<int>& earlier) {
   for (const int index : earlier) {
-    works_[static_cast<size_t>(index)].wait();
-    for (TierWork& copy : copies_[static_cast<size_t>(index)]) copy.wait();
+    works_[static_cast<size_t>(index)].lead(ops_.queue());
+    for (TierWork& copy : copies_[static_cast<size_t>(index)]) copy.lead(ops_.queue());
   }
 }
 
@@ -212,23 +214,23 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
   for (size_t i = 0; i < plan_.program.size(); ++i) {
     const Action& action = plan_.program[i];
     const auto block = static_cast<size_t>(action.block);
-    wait_for(plan_.waits[i]);
+    follow(plan_.waits[i]);
     follow_gradients(i);
     follow_gathers(plan_.gathers, i);
     switch (action.kind) {
       case ActionKind::forward:
-        wait_parameters(forward_reads_[block]);
+        lead_parameters(forward_reads_[block]);
         forward(inputs, action);
         if (trouble_ != nullptr) watch_forward(block, action.micro);
         break;
       case ActionKind::recompute:
-        wait_parameters(backward_reads_[block]);
+        lead_parameters(backward_reads_[block]);
         recompute(inputs, action);
         break;
       case ActionKind::backward:
       case ActionKind::backward_input:
       case ActionKind::backward_weight:
-        wait_parameters(backward_reads_[block]);
+        lead_parameters(backward_reads_[block]);
         backward(inputs, action);
         if (trouble_ != nullptr) watch_backward(action);
         break;
@@ -257,9 +259,6 @@ void Executor::run(const StepInputs& inputs, const std::function<void()>& update
         break;
     }
   }
-  ops_.download(loss_sums_, losses_.data());
-  loss_ = {};
-  for (const double loss : losses_) loss_.add(loss);
 }
 
 double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets,
@@ -279,8 +278,8 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
         for (size_t j = 0; j < i; ++j)
           if (plan_.evaluation[j].kind == ActionKind::receive_activation &&
               plan_.evaluation[j].stage == action.stage)
-            works_[j].wait();
-        wait_parameters(evaluation_reads_[b]);
+            works_[j].lead(ops_.queue());
+        lead_parameters(evaluation_reads_[b]);
         BlockRun run = begin;
         forward_block(run, b, 0);
         if (trouble_ != nullptr) watch_forward(b, 0);
@@ -295,7 +294,7 @@ double Executor::evaluate(std::span<const int32_t> ids, std::span<const int32_t>
         works_[i] = transfer(action);
     }
   }
-  for (Work& work : works_) work.wait();
+  for (Work& work : works_) work.lead(ops_.queue());
   ops_.download(loss_sums_, losses_.data());
   return losses_[0];
 }

@@ -41,7 +41,8 @@ struct ExecutorRanks {
 struct StepInputs {
   std::span<const int32_t> ids, targets;     // [micros * B * T]; targets < 0 are ignored
   std::span<const int32_t> first_keys = {};  // likewise, AttentionShape's; with a document mask
-  double gradient_scale = 1;                 // loss scale / global number of valid tokens
+  double gradient_scale = 1;                 // 1 / global number of valid tokens
+  bool dynamic_scale = false;                // the loss scale of step_state() multiplies the loss
   uint64_t seed = 0, step = 0;
 };
 
@@ -62,10 +63,13 @@ class Executor {
   TierTraffic tier_traffic() const { return tier_ ? tier_->traffic() : TierTraffic{}; }
 
   // Runs the plan's actions in order; `update` is called at the update action, when all gradients
-  // have reached their owners. Afterwards loss() is the sum of token losses in nats that this rank
-  // has seen: of its data rank's micro-batches on ranks with the head, otherwise 0.
+  // are on their way to their owners.
   void run(const StepInputs& inputs, const std::function<void()>& update);
-  // Likewise the summed loss of one micro-batch without gradients or dropout. All ranks call it
+  // Brings the sums of token losses in nats that this rank has seen in the last run(), one of each
+  // micro-batch (0 on ranks without the head), once a mark of the queue has passed.
+  void read_losses_later(double* losses) { ops_.read_later(loss_sums_, losses); }
+  int micros() const { return micros_; }
+  // The summed loss of one micro-batch without gradients or dropout. All ranks call it
   // together.
   double evaluate(std::span<const int32_t> ids, std::span<const int32_t> targets, MicroShape shape,
                   std::span<const int32_t> first_keys = {});
@@ -83,9 +87,11 @@ class Executor {
   Trouble diagnose_evaluation(std::span<const int32_t> ids, std::span<const int32_t> targets,
                               MicroShape shape);
 
-  const ExactSum& loss() const { return loss_; }
   Ops& ops() const { return ops_; }
-  Tensor exact_sum() const { return exact_; }  // i64 [ExactSum::size] of scratch
+  Tensor exact_sum() const { return exact_; }  // i64 [ExactSum::size], where the optimizer works
+  // u8 [sizeof StepState]: the device's, and where the optimizer works, which may be the same.
+  Tensor step_state() const { return step_state_; }
+  Tensor optimizer_state() const { return optimizer_state_; }
   const std::vector<BlockDescription>& descriptions() const { return descriptions_; }
   static std::vector<BlockDescription> describe(const Ops& ops, const Model& model,
                                                 const ExecutorSetup& setup);
@@ -115,8 +121,8 @@ class Executor {
   void backward(const StepInputs& inputs, const Action& action);
   Work transfer(const Action& action);
   int peer_of(int stage) const;
-  void wait_parameters(const std::vector<int>& blocks) const;
-  void wait_for(const std::vector<int>& earlier);
+  void lead_parameters(const std::vector<int>& blocks) const;
+  void follow(const std::vector<int>& earlier);
   void move_states(const Action& action);
   void follow_gradients(size_t action);
   void follow_gathers(const std::vector<Stay>& gathers, size_t action);
@@ -134,6 +140,7 @@ class Executor {
   void watch_forward(size_t block, int micro);
   void watch_backward(const Action& action);
   Tensor watched_rows(const Tensor& out) const;
+  Tier exact_tier() const;
   uint64_t workspace_bytes() const;
   bool takes(bool targets) const;
   uint64_t saved_bytes() const;
@@ -159,16 +166,15 @@ class Executor {
   std::vector<BlockBuffers> buffers_;
   std::vector<KvCache> caches_;       // [layer][slot]
   std::vector<KvCache> used_caches_;  // of the current call and block
-  Tensor ids_, targets_, first_keys_, rope_, loss_sums_, exact_;
+  Tensor ids_, targets_, first_keys_, rope_, loss_sums_, exact_, step_state_, optimizer_state_;
   std::vector<bool> backward_before_;           // per block, in this step
   std::vector<double> losses_;                  // per micro-batch
   std::vector<Work> works_;                     // per action: its transfer
   std::vector<std::vector<TierWork>> copies_;   // per action: its STORE or FETCH
   std::unique_ptr<ActivationTier> tier_;        // null: what is saved stays
   size_t next_gradient_ = 0, next_gather_ = 0;  // stays to come
-  ExactSum loss_;
-  Trouble* trouble_ = nullptr;  // while someone looks for it
-  int64_t watched_ = 0;         // rows of a block's output that are looked at; 0: all
+  Trouble* trouble_ = nullptr;                  // while someone looks for it
+  int64_t watched_ = 0;  // rows of a block's output that are looked at; 0: all
 };
 
 }  // namespace rankine

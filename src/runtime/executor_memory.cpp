@@ -7,11 +7,17 @@
 namespace rankine {
 namespace {
 
-// Cuts memory from `at` on into tensors, one behind another.
-void cut(char* at, std::span<const TensorSpec> specs, std::vector<Tensor>& out) {
+// Memory from a place on.
+struct From {
+  char* at;
+  DeviceKind device;
+};
+
+// Cuts it into tensors, one behind another.
+void cut(From from, std::span<const TensorSpec> specs, std::vector<Tensor>& out) {
   for (const TensorSpec& spec : specs) {
-    out.push_back({at, spec.dtype, spec.shape});
-    at += aligned_bytes(spec);
+    out.push_back({from.at, spec.dtype, spec.shape, from.device});
+    from.at += aligned_bytes(spec);
   }
 }
 
@@ -46,6 +52,10 @@ char* bytes_of(const Tensor& pool, int64_t offset = 0) {
   return static_cast<char*>(pool.data) + offset;
 }
 
+From from(const Tensor& pool, int64_t offset = 0) {
+  return {bytes_of(pool, offset), pool.device};
+}
+
 }  // namespace
 
 std::vector<BlockDescription> Executor::describe(const Ops& ops, const Model& model,
@@ -60,6 +70,11 @@ std::vector<BlockDescription> Executor::describe(const Ops& ops, const Model& mo
                                           setup.positions),
            ops.choose_workspace(setup.sequences, model.config.vocabulary)});
   return blocks;
+}
+
+// Where the optimizer works; on a processor all memory is one.
+Tier Executor::exact_tier() const {
+  return store_.setup().apart ? store_.optimizer_memory() : Tier::device;
 }
 
 uint64_t Executor::workspace_bytes() const {
@@ -85,7 +100,13 @@ void Executor::add_to(MemoryPlan& plan) const {
   if (takes(true)) plan.add({"targets", "tokens", rows * 4});
   if (setup_.document_mask) plan.add({"documents", "tokens", rows * 4});
   plan.add({"losses", "sums", 8 * losses_.size()});
-  plan.add({"exact sum", "sums", 8 * ExactSum::size});
+  plan.add({"exact sum", "sums", 8 * ExactSum::size, Life::permanent, "", exact_tier()});
+  if (setup_.purpose == Purpose::training) {
+    plan.add({"step state", "sums", sizeof(StepState)});
+    if (exact_tier() == Tier::host)
+      plan.add(
+          {"optimizer step state", "sums", sizeof(StepState), Life::permanent, "", Tier::host});
+  }
   if (model_.config.position == PositionKind::rope)
     plan.add({"rope table", "rope table",
               static_cast<uint64_t>(setup_.positions * model_.config.head_dim * 4)});
@@ -121,7 +142,14 @@ void Executor::bind(Arena& arena, Arena& host) {
   if (takes(true)) targets_ = arena.take("targets", DType::i32, rows);
   if (setup_.document_mask) first_keys_ = arena.take("documents", DType::i32, rows);
   loss_sums_ = arena.take("losses", DType::f64, Shape{static_cast<int64_t>(losses_.size())});
-  exact_ = arena.take("exact sum", DType::i64, Shape{ExactSum::size});
+  exact_ = (exact_tier() == Tier::host ? host : arena)
+               .take("exact sum", DType::i64, Shape{ExactSum::size});
+  if (setup_.purpose == Purpose::training) {
+    step_state_ = take_bytes(arena, "step state", sizeof(StepState));
+    optimizer_state_ = exact_tier() == Tier::host
+                           ? take_bytes(host, "optimizer step state", sizeof(StepState))
+                           : step_state_;
+  }
   ops_.set_workspace(take_bytes(arena, "workspace", workspace_bytes()));
   if (model_.config.position == PositionKind::rope) {
     rope_ = arena.take("rope table", DType::f32, Shape{setup_.positions, model_.config.head_dim});
@@ -170,15 +198,15 @@ void Executor::bind_saved(const std::vector<Stay>& stays, const Tensor& pool) {
         expect(stay.kind == StayKind::output_gradient, "the pool of what is saved holds such");
         places_[index].output_gradient = {
             begin, descriptions_[static_cast<size_t>(stay.block)].output.dtype,
-            descriptions_[static_cast<size_t>(stay.block)].output.shape};
+            descriptions_[static_cast<size_t>(stay.block)].output.shape, pool.device};
     }
   }
-  const auto tensors = [](const Begins& at, const BlockDescription& d) {
+  const auto tensors = [&pool](const Begins& at, const BlockDescription& d) {
     std::vector<Tensor> out;
     if (d.saved.empty()) return out;
-    out.push_back({at.input, d.saved[0].dtype, d.saved[0].shape});
-    cut(at.saved, std::span(d.saved).subspan(1), out);
-    cut(at.recomputed, d.recomputed, out);
+    out.push_back({at.input, d.saved[0].dtype, d.saved[0].shape, pool.device});
+    cut({at.saved, pool.device}, std::span(d.saved).subspan(1), out);
+    cut({at.recomputed, pool.device}, d.recomputed, out);
     return out;
   };
   for (size_t i = 0; i < places_.size(); ++i) {
@@ -197,10 +225,12 @@ void Executor::bind_passing(const std::vector<Stay>& stays, const Tensor& pool) 
     const BlockDescription& d = descriptions_[static_cast<size_t>(stay.block)];
     Place& at = place(static_cast<size_t>(stay.block), stay.micro);
     char* const begin = bytes_of(pool, stay.offset);
-    const auto one = [&](const TensorSpec& spec) { return Tensor{begin, spec.dtype, spec.shape}; };
+    const auto one = [&](const TensorSpec& spec) {
+      return Tensor{begin, spec.dtype, spec.shape, pool.device};
+    };
     switch (stay.kind) {
       case StayKind::pending:
-        cut(begin, d.pending, at.pending);
+        cut({begin, pool.device}, d.pending, at.pending);
         break;
       case StayKind::output:
         at.output = one(d.output);
@@ -225,11 +255,11 @@ void Executor::bind_pieces(const Tensor& pool) {
           return stay.kind == kind && stay.block == slot.block && stay.micro == slot.micro;
         });
       };
-      const auto from = find(there), to = find(back);
-      if (from == plan_.activations.saved.end()) continue;
+      const auto first = find(there), second = find(back);
+      if (first == plan_.activations.saved.end()) continue;
       pieces.push_back(
-          {bytes_of(pool, from->offset), bytes_of(pool, to->offset), offset, from->bytes});
-      offset += from->bytes;
+          {bytes_of(pool, first->offset), bytes_of(pool, second->offset), offset, first->bytes});
+      offset += first->bytes;
     }
   }
 }
@@ -243,12 +273,12 @@ void Executor::bind_training(Arena& arena, Arena& host) {
   bind_passing(plan_.activations.passing, take_bytes(arena, "passing activations",
                                                      static_cast<uint64_t>(plan_.passing_bytes)));
   if (tier_ != nullptr) {
-    tier_->bind(host);
+    tier_->bind(host, ops_);
     bind_pieces(saved);
   }
   for (size_t b = 0; b < descriptions_.size(); ++b) {
-    cut(bytes_of(forward_pool), descriptions_[b].forward_scratch, buffers_[b].forward_scratch);
-    cut(bytes_of(backward_pool), descriptions_[b].backward_scratch, buffers_[b].backward_scratch);
+    cut(from(forward_pool), descriptions_[b].forward_scratch, buffers_[b].forward_scratch);
+    cut(from(backward_pool), descriptions_[b].backward_scratch, buffers_[b].backward_scratch);
   }
 }
 
@@ -259,11 +289,11 @@ void Executor::bind_inference(Arena& arena) {
                             arena.take("hidden 1", setup_.compute, hidden)};
   for (size_t b = 0; b < descriptions_.size(); ++b) {
     const BlockDescription& block = descriptions_[b];
-    cut(bytes_of(pool), block.forward_scratch, buffers_[b].forward_scratch);
+    cut(from(pool), block.forward_scratch, buffers_[b].forward_scratch);
     if (block.saved.empty()) continue;
     std::vector<Tensor>& saved = place(b, 0).saved_in_forward;
     saved.push_back(inputs[b % 2]);
-    cut(bytes_of(pool, static_cast<int64_t>(total_bytes(block.forward_scratch))),
+    cut(from(pool, static_cast<int64_t>(total_bytes(block.forward_scratch))),
         std::span(block.saved).subspan(1), saved);
     expect(block.recomputed.empty(), "inference has nothing to recompute");
     place(b, 0).saved = saved;

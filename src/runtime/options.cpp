@@ -8,10 +8,11 @@
 
 namespace rankine {
 
-void declare_machine_options(OptionTable& table, int64_t& threads, std::string& instruction_set) {
-  table.integer({"threads"}, &threads, "processor threads to compute with; 0: all there are",
+void declare_machine_options(OptionTable& table, const MachineOptions& o) {
+  table.text({"device"}, o.device, "what computes: cpu, the only one there is", "NAME");
+  table.integer({"threads"}, o.threads, "processor threads to compute with; 0: all there are",
                 {.least = 0, .most = 4096});
-  table.text({"instruction-set"}, &instruction_set,
+  table.text({"instruction-set"}, o.instruction_set,
              "use no more than avx2, avx512 or avx512_bf16; empty: the best there is", "NAME");
 }
 
@@ -54,7 +55,7 @@ void declare_options(OptionTable& table, RunOptions& o) {
       "small the loss scale, and name where that arises; 0: never",
       {.least = 0});
   table.heading("Machine");
-  declare_machine_options(table, o.threads, o.instruction_set);
+  declare_machine_options(table, {&o.device, &o.threads, &o.instruction_set});
   table.bytes(
       {"memory-limit"}, &o.memory_limit,
       "refuse to start when a rank's plan needs more, all memory tiers together; 0: its share "

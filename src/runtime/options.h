@@ -26,6 +26,7 @@ struct RunOptions {
   int64_t steps = 200;
   uint64_t seed = 1234;
   int64_t threads = 0;
+  std::string device = "cpu";
   std::string instruction_set;
   uint64_t memory_limit = 0, device_memory = 0, host_memory = 0;  // bytes of a rank; 0: see help
   double dropout = 0;
@@ -77,8 +78,13 @@ std::vector<int64_t> stage_layers_of(const ParallelOptions& options);
 // The step of `micros` micro-batches; the mesh outlives it. Stages without layers of their own are
 // left to be cut evenly.
 StepSetup step_setup(const ParallelOptions& options, int micros, const Mesh& mesh);
-// The options that choose the processor's share: threads and instruction set.
-void declare_machine_options(OptionTable& table, int64_t& threads, std::string& instruction_set);
+// The options that choose what computes, and the processor's share: threads and instruction set.
+struct MachineOptions {
+  std::string* device;
+  int64_t* threads;
+  std::string* instruction_set;
+};
+void declare_machine_options(OptionTable& table, const MachineOptions& options);
 void declare_precision_option(OptionTable& table, Precision& precision);
 void declare_dropout_option(OptionTable& table, double& dropout);
 

@@ -35,7 +35,7 @@ void with_product(Ops& ops, const Product& p, Measure&& measure) {
   plan.add({"w", "measurement", bytes(p.outputs * p.inputs)});
   plan.add({"y", "measurement", bytes(p.rows * p.outputs)});
   plan.add({"workspace", "measurement", workspace});
-  Arena arena(plan, Tier::device);
+  Arena arena(plan, Tier::device, ops.device());
   const Tensor x = arena.take("x", p.dtype, Shape{p.rows, p.inputs});
   const Tensor w = arena.take("w", p.dtype, Shape{p.outputs, p.inputs});
   const Tensor y = arena.take("y", p.dtype, Shape{p.rows, p.outputs});

@@ -86,9 +86,11 @@ bool TrainLoop::due(int64_t interval, int64_t step) const {
 
 int TrainLoop::run() {
   int signal = 0;
-  while (state_.step < parts_.options.steps && signal == 0) {
-    one_step(state_.step + 1);
+  for (int64_t step = state_.step + 1; step <= parts_.options.steps && signal == 0; ++step) {
+    one_step(step);
     signal = agreed_signal();
+    if (signal != 0)
+      while (const auto last = parts_.trainer.finished(true)) report(*last);
     if (signal != 0) log_line(parts_.log, "asked to stop (signal {}): saving and leaving", signal);
     if (signal != 0 || due(parts_.options.save_interval, state_.step)) save();
   }
@@ -115,14 +117,29 @@ void TrainLoop::fill(int64_t step) {
 }
 
 void TrainLoop::one_step(int64_t step) {
-  const double start = monotonic_seconds();
-  const AxisTraffic before = axis_traffic(mesh());
-  const TierTraffic tiers_before = parts_.engine.tier_traffic();
+  begins_[static_cast<size_t>(step % 2)] = {monotonic_seconds(), axis_traffic(mesh()),
+                                            parts_.engine.tier_traffic()};
   fill(step);
+  parts_.trainer.start(step, parts_.trainer.learning_rate(step), ids_, targets_, first_keys_);
+  while (const auto done = parts_.trainer.finished(must_know(step))) report(*done);
+}
+
+// Whether what follows a step needs its report, so that the next one cannot begin without it.
+bool TrainLoop::must_know(int64_t step) const {
+  const auto& o = parts_.options;
+  return due(o.save_interval, step) || due(o.eval_interval, step) ||
+         (o.max_skipped_steps > 0 && state_.trainer.hopeless + 2 >= o.max_skipped_steps);
+}
+
+void TrainLoop::report(const StepReport& done) {
+  const Begin& begin = begins_[static_cast<size_t>(done.step % 2)];
+  const double now = monotonic_seconds();
   StepMetrics m;
-  m.report = parts_.trainer.step(step, ids_, targets_, first_keys_);
-  m.seconds = monotonic_seconds() - start;
+  m.report = done;
+  m.seconds = now - std::max(begin.seconds, reported_at_);
+  reported_at_ = now;
   seconds_ += m.seconds;
+  const int64_t step = done.step;
   state_.step = step;
   state_.tokens += m.report.tokens;
   state_.trainer = parts_.trainer.state();
@@ -134,8 +151,8 @@ void TrainLoop::one_step(int64_t step) {
   m.arena_peak_bytes = parts_.engine.arena().peak_bytes() + parts_.engine.host_arena().peak_bytes();
   m.resident_bytes = resident_memory().peak;
   m.ranks = mesh().world->size();
-  m.traffic = axis_traffic(mesh()) - before;
-  m.tiers = parts_.engine.tier_traffic() - tiers_before;
+  m.traffic = axis_traffic(mesh()) - begin.traffic;
+  m.tiers = parts_.engine.tier_traffic() - begin.tiers;
   if (parts_.loader.mix().validation_windows() > 0 && due(parts_.options.eval_interval, step))
     m.validation_loss = validate();
   skipped_ = m.report.skipped;

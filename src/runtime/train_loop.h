@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -45,6 +46,8 @@ class TrainLoop {
   const Mesh& mesh() const { return parts_.engine.mesh(); }
   void fill(int64_t step);  // the buffers
   void one_step(int64_t step);
+  void report(const StepReport& report);
+  bool must_know(int64_t step) const;
   void give_up(const StepReport& report);
   std::optional<double> validate();  // the loss
   void save();
@@ -60,8 +63,16 @@ class TrainLoop {
   MetricsFile metrics_;
   std::vector<int32_t> ids_, targets_, first_keys_;  // the last with a document mask only
   int64_t saved_step_, first_step_;
-  double seconds_ = 0;    // in steps of this process
-  bool skipped_ = false;  // the newest step
+  // Of the steps under way, by number.
+  struct Begin {
+    double seconds = 0;
+    AxisTraffic traffic;
+    TierTraffic tiers;
+  };
+  std::array<Begin, 2> begins_;
+  double reported_at_ = 0;  // when the last report came
+  double seconds_ = 0;      // in steps of this process
+  bool skipped_ = false;    // the newest step
 };
 
 // Fills every state of the engine and trainer from a checkpoint; returns its state.

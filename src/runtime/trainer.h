@@ -1,8 +1,10 @@
 #pragma once
+#include <array>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "runtime/engine.h"
-#include "state/loss_scale.h"
 #include "state/optimizer.h"
 
 namespace rankine {
@@ -32,10 +34,23 @@ class Trainer {
     bool dynamic_loss_scale = false;  // f16
   };
   Trainer(Engine& engine, Setup setup);
+  ~Trainer();  // waits for what brings reports
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
-  // Steps count from 1; ids and targets hold all micro-batches of this rank, one behind another.
-  // The report is the same on all ranks. Allocates nothing on one rank.
-  // `first_keys` likewise, with a document mask.
+  // Puts a step into the device's queue. Steps count from 1; ids and targets hold all micro-batches
+  // of this rank, one behind another, and may change afterwards; `first_keys` likewise, with a
+  // document mask. At most two steps are under way. Allocates nothing on one rank.
+  void start(int64_t step, double lr, std::span<const int32_t> ids,
+             std::span<const int32_t> targets, std::span<const int32_t> first_keys = {});
+  // The oldest report not given yet, the same on all ranks, which call it together. Where the
+  // device is not the processor, the newest step's is left until the next one has started, unless
+  // `wait`.
+  std::optional<StepReport> finished(bool wait);
+  double learning_rate(int64_t step) const {
+    return rankine::learning_rate(setup_.optimizer, step, setup_.steps);
+  }
+  // Both at once, with the schedule's learning rate.
   StepReport step(int64_t step, std::span<const int32_t> ids, std::span<const int32_t> targets,
                   std::span<const int32_t> first_keys = {});
   // The same with a learning rate of the caller's.
@@ -54,13 +69,23 @@ class Trainer {
     bool lags = false;     // the last of them is not yet in what the next step computes with
     int64_t hopeless = 0;  // StepReport's
   };
-  State state() const { return {updates_, scale_.state(), store_.lags(), hopeless_}; }
+  // Behind the last report that was given.
+  State state() const { return {state_.updates, state_.loss_scale, store_.lags(), hopeless_}; }
   void restore(const State& state);
 
  private:
   StepInputs inputs_of(const StepReport& report, std::span<const int32_t> ids,
                        std::span<const int32_t> targets, std::span<const int32_t> first_keys) const;
-  void update(StepReport& report);
+  struct Pending {
+    StepReport report;
+    StepState state;  // what the step decided
+    std::vector<double> losses;
+    Mark mark;  // behind what brings both
+  };
+  void update(Pending& pending);
+  void complete(Pending& pending);
+  void write_state(const StepState& state);
+  Pending& pending(int64_t number) { return pending_[static_cast<size_t>(number % 2)]; }
   // Adds the parts of an exact sum over all ranks.
   void add_over_ranks(std::span<int64_t> parts, std::string_view tag);
 
@@ -68,8 +93,11 @@ class Trainer {
   Executor& executor_;
   ParamStore& store_;
   Setup setup_;
-  LossScale scale_;
-  int64_t updates_ = 0, hopeless_ = 0;
+  StepState state_;       // of the last report given
+  bool written_ = false;  // the device has a state
+  int64_t hopeless_ = 0;
+  std::array<Pending, 2> pending_;
+  int64_t started_ = 0, reported_ = 0;
 };
 
 }  // namespace rankine

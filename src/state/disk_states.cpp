@@ -45,11 +45,13 @@ void DiskStates::add_to(MemoryPlan& plan) const {
                 Tier::disk});
 }
 
-void DiskStates::bind(const OffloadSetup& setup) {
-  file_ = std::make_unique<TierFile>(
+void DiskStates::bind(const OffloadSetup& setup, Ops& ops) {
+  auto file = std::make_unique<TierFile>(
       TierFile::Setup{.folder = setup.folder,
                       .name = fmt::format("rankine-offload-{}-{}.tier", ::getpid(), setup.rank),
                       .bytes = std::max<uint64_t>(TierFile::alignment, bytes())});
+  file_ = file.get();
+  space_ = ops.device().reach(std::move(file), ops.queue());
 }
 
 Tensor DiskStates::mapped(size_t part) {
@@ -80,22 +82,22 @@ DiskStates::Extent DiskStates::extent_of(size_t part, size_t block, bool own) co
 
 TierWork DiskStates::start_read(size_t part, size_t block, void* to) {
   const auto [offset, bytes] = extent_of(part, block, false);
-  return file_->start_read(offset, to, bytes);
+  return space_->start_read(offset, to, bytes);
 }
 
 TierWork DiskStates::start_write(size_t part, size_t block, const void* from) {
   const auto [offset, bytes] = extent_of(part, block, false);
-  return file_->start_write(offset, from, bytes);
+  return space_->start_write(offset, from, bytes);
 }
 
 TierWork DiskStates::start_read_own(size_t part, size_t block, void* to) {
   const auto [offset, bytes] = extent_of(part, block, true);
-  return file_->start_read(offset, to, bytes);
+  return space_->start_read(offset, to, bytes);
 }
 
 TierWork DiskStates::start_write_own(size_t part, size_t block, const void* from) {
   const auto [offset, bytes] = extent_of(part, block, true);
-  return file_->start_write(offset, from, bytes);
+  return space_->start_write(offset, from, bytes);
 }
 
 }  // namespace rankine

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/ops.h"
 #include "state/offload.h"
 #include "state/param_layout.h"
 #include "tensor/arena.h"
@@ -32,9 +33,9 @@ class DiskStates {
   DiskStates& operator=(const DiskStates&) = delete;
 
   void add_to(MemoryPlan& plan) const;
-  void bind(const OffloadSetup& setup);  // makes the file; Error as TierFile's
+  void bind(const OffloadSetup& setup, Ops& ops);  // makes the file; Error as TierFile's
   std::string description() const { return file_->description(); }
-  TierUse use() const { return file_->use(); }
+  TierUse use() const { return space_->use(); }
 
   bool holds(size_t part) const { return part < parts_.size() && parts_[part].elements > 0; }
   DType dtype(size_t part) const { return parts_[part].dtype; }
@@ -71,7 +72,8 @@ class DiskStates {
   const ParamLayout& layout_;
   Setup setup_;
   std::vector<Place> parts_;
-  std::unique_ptr<TierFile> file_;
+  std::unique_ptr<TierSpace> space_;  // the file, for requests
+  const TierFile* file_ = nullptr;
   void* map_ = nullptr;
 };
 

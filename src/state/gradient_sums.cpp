@@ -33,6 +33,13 @@ void GradientSums::add_to(MemoryPlan& plan) const {
               pooled() && level + 1 == levels() ? "gradients" : "gradient sums",
               static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent, "",
               tier_of(setup_.offload)});
+  if (crosses()) {
+    int64_t most = 0;
+    for (const ParamLayout::BlockLayout& block : layout_.blocks())
+      most = std::max(most, block.shard);
+    plan.add({"arrived gradients", "offload staging", static_cast<uint64_t>(most) * 4,
+              Life::permanent, "", Tier::host});
+  }
   if (on_disk())
     plan.add({"gradient squares", "sums", ExactSum::size * sizeof(int64_t), Life::permanent, "",
               Tier::host});
@@ -50,7 +57,13 @@ void GradientSums::bind(Arena& arena, Arena& host, Ops& ops) {
             .take(fmt::format("gradient sums {}", level), DType::f32, Shape{layout_.owned()}));
   if (on_disk()) {
     squares_ = host.take("gradient squares", DType::i64, Shape{ExactSum::size});
-    ops.upload(ExactSum{}.parts().data(), squares_);
+    sum_ops().upload(ExactSum{}.parts().data(), squares_);
+  }
+  if (crosses()) {
+    int64_t most = 0;
+    for (const ParamLayout::BlockLayout& block : layout_.blocks())
+      most = std::max(most, block.shard);
+    arrived_ = host.take("arrived gradients", DType::f32, Shape{most});
   }
   for (size_t b = 0; b < current_.size() && !pooled(); ++b)
     current_[b] = whole_.range(layout_.blocks()[b].offset, layout_.blocks()[b].elements);
@@ -88,7 +101,7 @@ void GradientSums::add_partial_sums(size_t block) const {
     Communicator& over = sum.over == GradientSum::tensor ? *ranks_.tensor : *ranks_.replicas;
     over.all_reduce(current_[block].range(sum.first, sum.count), Reduction::sum,
                     "partial gradients")
-        .wait();
+        .lead(ops_->queue());
   }
 }
 
@@ -102,12 +115,12 @@ void GradientSums::reduce(size_t block) {
     pending.work = ranks_.data.all_reduce(whole, Reduction::sum, tag);
   } else {
     // The only or first contribution goes where it stays; later ones come to lie in the pool.
-    const bool stays =
-        !accumulators_.empty() && pending.micro == 0 && (!setup_.strict || setup_.micros == 1);
+    const bool stays = !crosses() && !accumulators_.empty() && pending.micro == 0 &&
+                       (!setup_.strict || setup_.micros == 1);
     pending.own = stays ? result(block) : whole.range(ranks_.data.rank() * b.shard, b.shard);
     pending.work = ranks_.data.reduce_scatter(whole, pending.own, tag);
   }
-  if (pending.work.done() && accumulators_.empty() && !on_disk()) return;
+  if (pending.work.empty() && accumulators_.empty() && !on_disk()) return;
   pending_.push_back(std::move(pending));
 }
 
@@ -126,14 +139,14 @@ void GradientSums::visit_level(int level, size_t block, const Visit& visit) {
 
 void GradientSums::put(int level, const Pending& p) {
   visit_level(level, p.block, {.write = true, .act = [&](const Tensor& sum) {
-                                 ops_->cast(p.own, sum);
+                                 sum_ops().cast(p.own, sum);
                                  complete(p, sum);
                                }});
 }
 
 void GradientSums::add(int level, const Pending& p) {
   visit_level(level, p.block, {.read = true, .write = true, .act = [&](const Tensor& sum) {
-                                 ops_->add(sum, p.own, sum);
+                                 sum_ops().add(sum, p.own, sum);
                                  complete(p, sum);
                                }});
 }
@@ -146,22 +159,33 @@ void GradientSums::add_squares(size_t block, const Tensor& gradients, Tensor exa
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
   for (const ParamLayout::Range& range : b.ranges)
     if (range.counted)
-      ops_->sum_squares(gradients.range(range.first - b.owned_offset, range.count), exact);
+      sum_ops().sum_squares(gradients.range(range.first - b.owned_offset, range.count), exact);
 }
 
 ExactSum GradientSums::take_squares() {
   ExactSum squares;
   if (!on_disk()) return squares;
-  ops_->download(squares_, squares.parts().data());
-  ops_->upload(ExactSum{}.parts().data(), squares_);
+  sum_ops().download(squares_, squares.parts().data());
+  sum_ops().upload(ExactSum{}.parts().data(), squares_);
   return squares;
 }
 
-// Waits for one reduction and adds what arrived to what came before.
+// What the host adds lies in its memory.
+Tensor GradientSums::beside_sums(const Tensor& own) const {
+  if (!crosses()) return own;
+  const Tensor there = arrived_.range(0, own.elements());
+  Queue &queue = ops_->queue(), &host = ops_->host().queue();
+  queue.follow(host.mark());
+  queue.copy(there.data, own.data, static_cast<uint64_t>(own.bytes()));
+  host.follow(queue.mark());
+  return there;
+}
+
+// Adds what one reduction brings to what came before.
 void GradientSums::settle(Pending& p) {
-  p.work.wait();
+  p.work.lead(ops_->queue());
   if (levels() == 0 || (!on_disk() && p.own.data == result(p.block).data)) return;
-  p.own = p.own.range(0, layout_.blocks()[p.block].shard);
+  p.own = beside_sums(p.own.range(0, layout_.blocks()[p.block].shard));
   if (!setup_.strict) return p.micro == 0 ? put(top(), p) : add(top(), p);
   // A binary counter: level k holds the sum of the 2^k micro-batches before, where bit k of the
   // number of them is set. The last one collects whatever is left.
@@ -169,8 +193,9 @@ void GradientSums::settle(Pending& p) {
   int level = 0;
   for (int before = p.micro; before != 0 && (last || before % 2 == 1); before /= 2, ++level)
     if (before % 2 == 1)
-      visit_level(level, p.block,
-                  {.read = true, .act = [&](const Tensor& sum) { ops_->add(sum, p.own, p.own); }});
+      visit_level(level, p.block, {.read = true, .act = [&](const Tensor& sum) {
+                                     sum_ops().add(sum, p.own, p.own);
+                                   }});
   put(last ? top() : level, p);
 }
 

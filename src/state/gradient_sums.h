@@ -22,6 +22,7 @@ class GradientSums {
     int micros = 1;
     bool strict = false;
     Offload offload = Offload::none;  // where the sums lie
+    bool apart = false;               // the device's memory is not the host's
   };
   // `disk`: the way to where they do with Offload::disk; it outlives them.
   GradientSums(const ParamLayout& layout, const Setup& setup, const StateRanks& ranks,
@@ -39,11 +40,11 @@ class GradientSums {
   void add_to(MemoryPlan& plan) const;
   void bind(Arena& device, Arena& host, Ops& ops);
 
-  // The memory a block's gradients are written to: f32 [block elements]. Waits for reductions that
-  // still read it. `offset` is into the pool, in bytes.
+  // The memory a block's gradients are written to: f32 [block elements]. Its writers come behind
+  // the reductions that still read it. `offset` is into the pool, in bytes.
   Tensor begin(size_t block, int64_t offset);
   void reduce(size_t block);  // starts
-  void finish();              // waits for all reductions; results() are then complete
+  void finish();              // what comes behind in the queue of the sums finds them complete
   // This rank's shard, f32; not on disk.
   Tensor result(size_t block) const;
   // Adds the squares of a result's counted elements to an exact sum.
@@ -71,6 +72,11 @@ class GradientSums {
   void settle_overlapping(const Tensor& memory);
 
   bool on_disk() const { return setup_.offload == Offload::disk; }
+  // Whether gradients are copied to the host before they are added there.
+  bool crosses() const { return setup_.apart && setup_.offload != Offload::none; }
+  // Those that work on sums.
+  Ops& sum_ops() const { return setup_.offload == Offload::none ? *ops_ : ops_->host(); }
+  Tensor beside_sums(const Tensor& own) const;
   // What to do with a level's sum of a block.
   struct Visit {
     bool read = false, write = false;
@@ -87,7 +93,7 @@ class GradientSums {
   StateRanks ranks_;
   int64_t pool_bytes_ = 0;
   Ops* ops_ = nullptr;
-  Tensor whole_, pool_;
+  Tensor whole_, pool_, arrived_;     // arrived_: of a gradient on the host
   std::vector<Tensor> accumulators_;  // flat, owned order; the last holds the result
   std::vector<Tensor> current_;       // per block: where its gradients are
   std::vector<int> reduced_;          // per block: micro-batches of this step so far

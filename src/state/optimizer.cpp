@@ -102,8 +102,10 @@ double learning_rate(const OptimizerOptions& o, int64_t step, int64_t steps) {
   return o.min_lr + (o.lr - o.min_lr) * left;
 }
 
-double clip_factor(double clip, double norm) {
-  return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0;
+AdamWStep adamw_step(const OptimizerOptions& o, double lr, const Tensor& state) {
+  AdamWStep out = adamw_step(o, 1, lr, 1);
+  out.state = state;
+  return out;
 }
 
 AdamWStep adamw_step(const OptimizerOptions& o, int64_t step, double lr, double gradient_scale) {
@@ -115,7 +117,8 @@ AdamWStep adamw_step(const OptimizerOptions& o, int64_t step, double lr, double 
           static_cast<float>(o.weight_decay),
           static_cast<float>(1 - std::pow(o.beta1, t)),
           static_cast<float>(1 - std::pow(o.beta2, t)),
-          static_cast<float>(gradient_scale)};
+          static_cast<float>(gradient_scale),
+          {}};
 }
 
 }  // namespace rankine

@@ -30,11 +30,10 @@ std::vector<std::string> settle(OptimizerOptions& options, int64_t steps, const 
 // min_lr at the last step (wsd: constant first, Hu et al. 2024, arXiv 2404.06395).
 double learning_rate(const OptimizerOptions& options, int64_t step, int64_t steps);
 
-// min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ has it; 1 when clip is 0.
-double clip_factor(double clip, double norm);
-
 // `gradient_scale` undoes the loss scale and clips.
 AdamWStep adamw_step(const OptimizerOptions& options, int64_t step, double lr,
                      double gradient_scale);
+// What else there is of a step that StepState's decisions go into.
+AdamWStep adamw_step(const OptimizerOptions& options, double lr, const Tensor& state);
 
 }  // namespace rankine

@@ -16,7 +16,7 @@ int owners_of(const StoreSetup& setup, const Communicator& data) {
 }
 
 GradientSums::Setup sums_setup(const StoreSetup& setup) {
-  return {setup.zero, setup.micros, setup.strict, setup.offload.optimizer};
+  return {setup.zero, setup.micros, setup.strict, setup.offload.optimizer, setup.apart};
 }
 
 }  // namespace
@@ -61,6 +61,19 @@ bool ParamStore::copies() const {
   const OffloadSetup& offload = setup_.offload;
   return setup_.compute != DType::f32 || offload.delayed_update > 0 ||
          (offload.optimizer != Offload::none && offload.optimizer != offload.parameters);
+}
+
+bool ParamStore::crosses() const {
+  const OffloadSetup& offload = setup_.offload;
+  const bool on_host = offload.optimizer != Offload::none,
+             parameters_on_host = offload.parameters != Offload::none;
+  return setup_.apart && on_host != parameters_on_host;
+}
+
+uint64_t ParamStore::crossing_bytes() const {
+  int64_t most = 0;
+  for (const ParamLayout::BlockLayout& block : layout_.blocks()) most = std::max(most, block.shard);
+  return static_cast<uint64_t>(most) * 4;
 }
 
 DiskStates::Setup ParamStore::disk_setup() const {
@@ -111,10 +124,14 @@ void ParamStore::add_to(MemoryPlan& plan) const {
   }
   if (update_staging_ != nullptr) update_staging_->add_to(plan);
   add_parameters_to(plan);
+  if (crosses())
+    plan.add(
+        {"crossing", "offload staging", crossing_bytes(), Life::permanent, "", optimizer_memory()});
   if (setup_.purpose == Purpose::inference) return;
   sums_.add_to(plan);
   if (tied_ != nullptr)
-    plan.add({"tied sum", "operations", static_cast<uint64_t>(TiedCopy::chunk_elements) * 4});
+    plan.add({"tied sum", "operations", static_cast<uint64_t>(TiedCopy::chunk_elements) * 4,
+              Life::permanent, "", setup_.apart ? optimizer_memory() : Tier::device});
   if (optimizer_on(Offload::disk)) return;
   for (const char* name : {"momentum", "variance"})
     plan.add({name, "optimizer states", static_cast<uint64_t>(layout_.owned()) * 4, Life::permanent,
@@ -126,7 +143,7 @@ void ParamStore::bind(Arena& device, Arena& host, Ops& ops) {
   const auto arena_of = [&](Tier tier) -> Arena& { return tier == Tier::host ? host : device; };
   const Shape whole{layout_.elements()}, owned{layout_.owned()};
   if (disk_ != nullptr) {
-    disk_->bind(setup_.offload);
+    disk_->bind(setup_.offload, ops);
     staging_->bind(host);
   }
   if (update_staging_ != nullptr) update_staging_->bind(host);
@@ -138,15 +155,20 @@ void ParamStore::bind(Arena& device, Arena& host, Ops& ops) {
   else if (!parameters_on(Offload::disk))
     computed_ = arena_of(tier_of(setup_.offload.parameters))
                     .take("parameters", setup_.compute, params_whole() ? whole : owned);
-  if (parameters_on(Offload::host)) host_parameters_ = std::make_unique<TierMemory>(computed_);
+  if (parameters_on(Offload::host))
+    host_parameters_ = device.device().reach(std::make_unique<TierMemory>(computed_), ops.queue());
   if (gathers()) {
     gathered_ = device.take("gathered parameters", DType::u8, Shape{gathered_bytes_});
     if (parameters_on(Offload::disk)) gathered_.data = page_aligned(gathered_.data);
   }
+  if (crosses())
+    crossing_ = arena_of(optimizer_memory())
+                    .take("crossing", DType::u8, Shape{static_cast<int64_t>(crossing_bytes())});
   if (setup_.purpose == Purpose::training) {
     sums_.bind(device, host, ops);
     if (tied_ != nullptr)
-      tied_scratch_ = device.take("tied sum", DType::f32, Shape{TiedCopy::chunk_elements});
+      tied_scratch_ = arena_of(setup_.apart ? optimizer_memory() : Tier::device)
+                          .take("tied sum", DType::f32, Shape{TiedCopy::chunk_elements});
     if (!optimizer_on(Offload::disk)) {
       Arena& states = arena_of(tier_of(setup_.offload.optimizer));
       momentum_ = states.take("momentum", DType::f32, owned);
@@ -224,18 +246,19 @@ void ParamStore::initialise(uint64_t seed) {
         layout_.entries(), [&](const ParamLayout::Entry& e) { return e.spec.name == piece.name; });
     switch (spec->spec.init) {
       case Init::zeros:
-        ops_->fill(piece.data, 0);
+        ops_of(*ops_, piece.data).fill(piece.data, 0);
         break;
       case Init::ones:
-        ops_->fill(piece.data, 1);
+        ops_of(*ops_, piece.data).fill(piece.data, 1);
         break;
       case Init::normal:
         // Runs that are contiguous in the whole tensor too.
         for_each_shared_run(whole(piece.shape), piece.box,
                             [&](int64_t global, int64_t local, int64_t count) {
-                              ops_->fill_normal(piece.data.range(local, count),
-                                                random_key(seed, "init " + piece.name),
-                                                static_cast<uint64_t>(global), spec->spec.std);
+                              ops_of(*ops_, piece.data)
+                                  .fill_normal(piece.data.range(local, count),
+                                               random_key(seed, "init " + piece.name),
+                                               static_cast<uint64_t>(global), spec->spec.std);
                             });
         break;
     }

@@ -24,6 +24,7 @@ struct StoreSetup {
   int micros = 1;       // of this rank in a step
   bool strict = false;  // sums whose order no layout changes
   OffloadSetup offload = {};
+  bool apart = false;  // the device's memory is not the host's
 };
 
 // The model states of one rank of the data axis in flat buffers: weights (f32 master), the compute
@@ -62,8 +63,10 @@ class ParamStore {
   void load(size_t block);                // starts reading them from their tier
   void gather(size_t block);              // starts
   void release(size_t block);
-  void refresh(size_t block);                          // starts collecting the updated parameters
-  void wait_parameters(size_t block);                  // of this block alone
+  void refresh(size_t block);  // starts collecting the updated parameters
+  // The computations to come see the block's parameters.
+  void lead_parameters(size_t block);
+  void wait_parameters(size_t block);                  // the host sees them
   void wait_all_parameters();                          // before what they come into may go
   void begin_gradients(size_t block, int64_t offset);  // where they are written from now on
   void reduce(size_t block);                           // starts
@@ -92,6 +95,7 @@ class ParamStore {
   // Adds the squares of what counts of the owned gradients to an exact sum: over all ranks each
   // logical element once.
   // Takes what sums of the step have put aside for it: once a step.
+  // `exact` lies in optimizer_memory().
   void sum_squared_gradients(Tensor exact);
   // One optimizer step over everything owned; weight decay only where ParamSpec::decay says so.
   void update(const AdamWStep& step);
@@ -105,6 +109,12 @@ class ParamStore {
   bool lags() const { return lags_; }
   // Says so of a copy that was written to computed(), and collects what others own.
   void restore_lag();
+
+  // Where the optimizer works, and those that do.
+  Tier optimizer_memory() const {
+    return setup_.offload.optimizer == Offload::none ? Tier::device : Tier::host;
+  }
+  Ops& optimizer_ops() const { return optimizer_memory() == Tier::device ? *ops_ : ops_->host(); }
 
   const ParamLayout& layout() const { return layout_; }
   const StoreSetup& setup() const { return setup_; }
@@ -154,6 +164,13 @@ class ParamStore {
   void add_parameters_to(MemoryPlan& plan) const;
   void update_block(const AdamWStep& step, size_t block, const BlockStates& states) const;
   void round_weights();
+  // Whether weights or parameters lie in other memory than that in which the optimizer works.
+  bool crosses() const;
+  // A tensor's place in the optimizer's memory, itself where it lies there; with its contents when
+  // they are `read`. put_back() brings what was written there to where it belongs.
+  Tensor brought(const Tensor& tensor, bool read) const;
+  void put_back(const Tensor& there, const Tensor& tensor) const;
+  uint64_t crossing_bytes() const;
   void collect();
   bool weights_whole() const { return !copies() && params_whole(); }
   Tensor own_part(const Tensor& flat, const ParamLayout::BlockLayout& block, bool whole) const;
@@ -171,8 +188,8 @@ class ParamStore {
   // For each block, the places (block, index) of views into it, tied uses among them.
   std::vector<std::vector<std::pair<size_t, size_t>>> uses_;
   Ops* ops_ = nullptr;
-  Tensor weights_, computed_, gathered_, momentum_, variance_, tied_scratch_;
-  std::unique_ptr<TierMemory> host_parameters_;
+  Tensor weights_, computed_, gathered_, momentum_, variance_, tied_scratch_, crossing_;
+  std::unique_ptr<TierSpace> host_parameters_;
   bool lags_ = false, completing_ = false;  // completing_: of parameters on disk
   std::unique_ptr<PendingUpdate> pending_;  // goes first
 };

@@ -67,7 +67,7 @@ void ParamStore::begin_parameters(size_t block, int64_t offset) {
 
 void ParamStore::load(size_t block) {
   BlockViews& view = views_[block];
-  view.arriving.wait();  // what a step before has collected
+  view.arriving.lead(ops_->queue());  // what a step before has collected
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
   const Tensor to =
       params_whole() ? view.gathered : view.gathered.range(ranks_.data.rank() * b.shard, b.shard);
@@ -84,7 +84,7 @@ void ParamStore::load(size_t block) {
 
 void ParamStore::gather(size_t block) {
   BlockViews& view = views_[block];
-  view.loading.wait();
+  view.loading.lead(ops_->queue());
   const ParamLayout::BlockLayout& b = layout_.blocks()[block];
   const Tensor own = loads() ? view.gathered.range(ranks_.data.rank() * b.shard, b.shard)
                              : own_part(computed_, b, false);
@@ -92,7 +92,7 @@ void ParamStore::gather(size_t block) {
 }
 
 void ParamStore::release(size_t block) {
-  wait_parameters(block);
+  lead_parameters(block);
 }
 
 void ParamStore::refresh(size_t block) {
@@ -110,9 +110,14 @@ void ParamStore::refresh(size_t block) {
       collect_into(own_part(computed_, b, true), computed_.range(b.offset, b.elements));
 }
 
+void ParamStore::lead_parameters(size_t block) {
+  views_[block].loading.lead(ops_->queue());
+  views_[block].arriving.lead(ops_->queue());
+}
+
 void ParamStore::wait_parameters(size_t block) {
-  views_[block].loading.wait();
-  views_[block].arriving.wait();
+  lead_parameters(block);
+  ops_->queue().mark().wait();
 }
 
 void ParamStore::wait_all_parameters() {
@@ -127,9 +132,12 @@ void ParamStore::refresh_compute() {
 
 void ParamStore::round_weights() {
   if (copies())
-    visit_blocks(
-        {staging_.get(), bit(D::weights), bit(D::parameters)},
-        [this](size_t, const BlockStates& states) { ops_->cast(states.weights, states.computed); });
+    visit_blocks({staging_.get(), bit(D::weights), bit(D::parameters)},
+                 [this](size_t, const BlockStates& states) {
+                   const Tensor computed = brought(states.computed, false);
+                   optimizer_ops().cast(states.weights, computed);
+                   put_back(computed, states.computed);
+                 });
   lags_ = false;
 }
 
@@ -162,17 +170,20 @@ void ParamStore::finish_reductions() {
     return TiedCopy::Use{on_disk ? staging_->open(b, D::gradients) : sums_.result(b),
                          owner * layout_.blocks()[b].shard};
   };
-  tied_->add(use_of(tied_->embedding_block), use_of(tied_->head_block), *ops_, tied_scratch_);
+  tied_->add(use_of(tied_->embedding_block), use_of(tied_->head_block), optimizer_ops(),
+             tied_scratch_);
   if (on_disk) staging_->close();
 }
 
 void ParamStore::sum_squared_gradients(Tensor exact) {
   const ExactSum before = sums_.take_squares();
   if (!counts()) return;
-  ExactSum total;
-  ops_->download(exact, total.parts().data());
-  total.add(before);
-  ops_->upload(total.parts().data(), exact);
+  if (optimizer_on(Offload::disk)) {
+    ExactSum total;
+    optimizer_ops().download(exact, total.parts().data());
+    total.add(before);
+    optimizer_ops().upload(total.parts().data(), exact);
+  }
   for (size_t b = 0; b < views_.size(); ++b)
     if (!optimizer_on(Offload::disk))
       sums_.add_squares(b, sums_.result(b), exact);
@@ -188,16 +199,39 @@ void ParamStore::sum_squared_gradients(Tensor exact) {
 void ParamStore::update_block(const AdamWStep& step, size_t b, const BlockStates& states) const {
   const ParamLayout::BlockLayout& block = layout_.blocks()[b];
   const bool rounded = setup_.compute != DType::f32 && !states.computed.empty();
+  Ops& ops = optimizer_ops();
+  const Tensor weights = brought(states.weights, true), computed = brought(states.computed, false);
   for (const ParamLayout::Range& range : block.ranges) {
     AdamWStep part = step;
     if (!range.decay) part.weight_decay = 0;
     const auto of = [&](const Tensor& t) {
       return t.range(range.first - block.owned_offset, range.count);
     };
-    ops_->adamw(part, of(states.weights), of(states.gradients), of(states.momentum),
-                of(states.variance), rounded ? of(states.computed) : Tensor{});
+    ops.adamw(part, of(weights), of(states.gradients), of(states.momentum), of(states.variance),
+              rounded ? of(computed) : Tensor{});
   }
-  if (!states.computed.empty() && !rounded) ops_->cast(states.weights, states.computed);
+  if (!computed.empty() && !rounded) ops.cast(weights, computed);
+  put_back(weights, states.weights);
+  put_back(computed, states.computed);
+}
+
+Tensor ParamStore::brought(const Tensor& tensor, bool read) const {
+  Ops& ops = optimizer_ops();
+  if (tensor.empty() || tensor.device == ops.device().kind()) return tensor;
+  const Tensor there{crossing_.data, tensor.dtype, tensor.shape, crossing_.device};
+  expect(tensor.bytes() <= crossing_.bytes(), "what crosses fits its memory");
+  ops.queue().follow(ops_->queue().mark());  // what was there has left
+  if (read) {
+    ops_->queue().copy(there.data, tensor.data, static_cast<uint64_t>(tensor.bytes()));
+    ops.queue().follow(ops_->queue().mark());
+  }
+  return there;
+}
+
+void ParamStore::put_back(const Tensor& there, const Tensor& tensor) const {
+  if (there.data == tensor.data) return;
+  ops_->queue().follow(optimizer_ops().queue().mark());
+  ops_->queue().copy(tensor.data, there.data, static_cast<uint64_t>(tensor.bytes()));
 }
 
 void ParamStore::update(const AdamWStep& step) {

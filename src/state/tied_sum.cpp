@@ -53,8 +53,8 @@ void TiedCopy::add(const Use& embedding_use, const Use& head_use, Ops& ops,
       const int peer = embeds ? meeting.head_rank : meeting.embedding_rank;
       Work arriving = world->receive(theirs, peer, "tied gradient");
       Work leaving = world->send(own, peer, "tied gradient");
-      arriving.wait();
-      leaving.wait();
+      arriving.lead(ops.queue());
+      leaving.lead(ops.queue());
       ops.add(own, theirs, own);
     }
   }

@@ -23,7 +23,7 @@ struct TiedCopy {
   Side embedding, head;
   int embedding_block = none, head_block = none;  // those this rank holds
   int data_rank = 0;
-  Communicator* world = nullptr;
+  Communicator* world = nullptr;  // that carries tensors
 
   // A shard of a block's gradient, f32; `first` is its begin within the block.
   struct Use {

@@ -1,23 +1,16 @@
 #include "tensor/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "base/error.h"
-#include "base/text.h"
 
 namespace rankine {
-namespace {
 
-constexpr uint64_t huge_page = uint64_t{2} << 20;
-
-}  // namespace
-
-Arena::Arena(const MemoryPlan& plan, Tier tier) : bytes_(plan.peak_bytes(tier)) {
+Arena::Arena(const MemoryPlan& plan, Tier tier, Device& device)
+    : device_(device),
+      kind_(tier == Tier::device ? device.kind() : DeviceKind::cpu),
+      bytes_(plan.peak_bytes(tier)) {
   uint64_t permanent = 0;
   std::map<std::string, uint64_t> phase_end;
   const uint64_t scratch = plan.permanent_bytes(tier);
@@ -29,24 +22,7 @@ Arena::Arena(const MemoryPlan& plan, Tier tier) : bytes_(plan.peak_bytes(tier)) 
     places_[a.name] = {a, end};
     end += a.bytes;
   }
-  if (bytes_ == 0) return;
-  // Map one huge page more than needed, so that the start can be aligned to one.
-  mapped_ = (bytes_ + huge_page - 1) / huge_page * huge_page;
-  void* mapped = ::mmap(nullptr, mapped_ + huge_page, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  require(mapped != MAP_FAILED, ErrorKind::resource, "cannot reserve {} of memory: {}",
-          format_bytes(bytes_), std::strerror(errno));
-  const uint64_t behind = reinterpret_cast<uintptr_t>(mapped) % huge_page;
-  const uint64_t before = behind == 0 ? 0 : huge_page - behind, after = huge_page - before;
-  memory_ = static_cast<std::byte*>(mapped) + before;
-  if (before > 0) ::munmap(mapped, before);
-  ::munmap(memory_ + mapped_, after);
-  // Huge pages only where they lie wholly inside, so that resident memory stays at the plan.
-  if (bytes_ >= huge_page) ::madvise(memory_, bytes_ / huge_page * huge_page, MADV_HUGEPAGE);
-}
-
-Arena::~Arena() {
-  if (memory_ != nullptr) ::munmap(memory_, mapped_);
+  memory_ = tier == Tier::device ? device.reserve(bytes_) : device.reserve_host(bytes_);
 }
 
 Tensor Arena::take(std::string_view name, DType dtype, const Shape& shape) {
@@ -54,7 +30,7 @@ Tensor Arena::take(std::string_view name, DType dtype, const Shape& shape) {
   if (found == places_.end())
     fail(ErrorKind::internal, "'{}' was taken from an arena but is not in its memory plan", name);
   Place& place = found->second;
-  const Tensor view{memory_ + place.offset, dtype, shape};
+  const Tensor view{static_cast<char*>(memory_->data()) + place.offset, dtype, shape, kind_};
   if (static_cast<uint64_t>(view.bytes()) > place.allocation.bytes)
     fail(ErrorKind::internal, "'{}' takes {} bytes, but its memory plan lists {}", name,
          view.bytes(), place.allocation.bytes);

@@ -8,13 +8,14 @@
 // A non-owning contiguous view of elements on one device. Copying copies the view.
 namespace rankine {
 
-enum class Device : uint8_t { cpu, cuda };
+// Whose memory a tensor lies in; `queued` is the simulated device of src/ops/queued.
+enum class DeviceKind : uint8_t { cpu, queued };
 
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::f32;
   Shape shape;
-  Device device = Device::cpu;
+  DeviceKind device = DeviceKind::cpu;
 
   bool empty() const { return data == nullptr; }
   int64_t elements() const { return shape.elements(); }

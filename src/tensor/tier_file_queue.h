@@ -34,12 +34,12 @@ class TierCounter {
   std::atomic<std::chrono::nanoseconds> waited_ = {};
 };
 
-class TierRequest {
+class TierRequest final : public Operation {
  public:
   explicit TierRequest(std::shared_ptr<TierCounter> counter) : counter_(std::move(counter)) {}
-  bool done();
-  void wait();  // throws what went wrong
-  void end() noexcept;
+  bool done() override;
+  void wait() override;  // throws what went wrong
+  void end() noexcept override;
 
  private:
   friend class TierQueue;

@@ -1,7 +1,5 @@
 #include "tensor/tier_space.h"
 
-#include "tensor/tier_file_queue.h"
-
 namespace rankine {
 
 bool TierWork::done() const {
@@ -10,6 +8,10 @@ bool TierWork::done() const {
 
 void TierWork::wait() {
   if (const auto request = std::move(request_)) request->wait();
+}
+
+void TierWork::lead(Queue& queue, const Queue::Site& site) {
+  if (auto request = std::move(request_)) queue.follow(Mark(std::move(request)), site);
 }
 
 void TierWork::end() noexcept {

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "tensor/device.h"
+
 // Bytes of a slower tier, copied from and to a faster one while the caller does something else.
 namespace rankine {
-
-class TierRequest;
 
 // The handle of a read or write under way, which waits for it where it ends: memory that outlives
 // the handle, and stays untouched meanwhile, outlives the request on every way out of a function. A
@@ -13,7 +13,7 @@ class TierRequest;
 class TierWork {
  public:
   TierWork() = default;
-  explicit TierWork(std::shared_ptr<TierRequest> request) : request_(std::move(request)) {}
+  explicit TierWork(std::shared_ptr<Operation> request) : request_(std::move(request)) {}
   TierWork(TierWork&&) noexcept = default;
   TierWork& operator=(TierWork&& other) noexcept {
     end();
@@ -26,11 +26,13 @@ class TierWork {
   // it failed: {resource} for lack of space, {data} when the file was cut, {environment} for all
   // else.
   void wait();
+  // What is put into `queue` from now on comes behind it, which the queue waits for and throws.
+  void lead(Queue& queue, const Queue::Site& site = Queue::Site::current());
 
  private:
   void end() noexcept;  // what went wrong is of no interest
 
-  std::shared_ptr<TierRequest> request_;
+  std::shared_ptr<Operation> request_;
 };
 
 // What has gone over so far.

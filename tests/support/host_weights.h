@@ -16,7 +16,7 @@ class HostTensors {
   // A box of the tensor `name`, zero at first.
   Tensor add(const std::string& name, const Shape& shape, const Box& box) {
     std::vector<float>& values = memory_.emplace_back(static_cast<size_t>(volume(box)));
-    const Tensor data{values.data(), DType::f32, extent(box), Device::cpu};
+    const Tensor data{values.data(), DType::f32, extent(box), DeviceKind::cpu};
     list_.push_back({name, shape, box, data});
     return data;
   }

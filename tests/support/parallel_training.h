@@ -100,7 +100,7 @@ struct RankTraining {
       : mesh(whole),
         workload(work),
         micros(work.micros / whole.data->size()),
-        ops(make_cpu_ops(threads)),
+        ops(make_test_ops(threads)),
         engine(*ops, work.config,
                {.shape = work.shape,
                 .compute = work.compute,
@@ -114,6 +114,11 @@ struct RankTraining {
   }
 
   StepReport step(int64_t number) {
+    start(number);
+    return *trainer->finished(true);
+  }
+
+  void start(int64_t number) {
     const auto tokens = static_cast<size_t>(workload.shape.rows());
     std::vector<int32_t> ids, targets;
     for (int m = 0; m < micros; ++m) {
@@ -126,7 +131,7 @@ struct RankTraining {
       for (int ignored = 0; ignored < global % 3; ++ignored)
         targets[targets.size() - 1 - static_cast<size_t>(ignored)] = -1;
     }
-    return trainer->step(number, workload.lr, ids, targets);
+    trainer->start(number, workload.lr, ids, targets);
   }
 
   // The same micro-batch on all data ranks; the sum of all ranks' losses.

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "runtime/generator.h"
 #include "runtime/trainer.h"
+#include "support/backend.h"
 
 // A model ready to train or to infer, for tests of whole steps.
 namespace rankine::test {
@@ -22,7 +23,7 @@ struct Training {
   };
 
   Training(const ModelConfig& config, const Setup& setup)
-      : ops(make_cpu_ops(setup.threads)),
+      : ops(make_test_ops(setup.threads)),
         program(setup.program.empty() ? accumulation_program(setup.micros)
                                       : parse_program(setup.program)),
         engine(*ops, config,

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ops/cpu/checks.h"
 #include "ops/cpu/cpu_ops.h"
 
 namespace rankine {
@@ -29,7 +30,7 @@ AttentionCall call_of(const AttentionShape& shape, int threads) {
   call.threads = threads;
   if (!shape.first_keys.empty()) {
     expect_rows(shape.first_keys, shape.rows(), 1, DType::i32);
-    call.first_keys = static_cast<const int32_t*>(shape.first_keys.data);
+    call.first_keys = data_of<const int32_t>(shape.first_keys);
   }
   return call;
 }
@@ -55,9 +56,9 @@ void CpuOps::attention(const AttentionShape& shape, const Tensor& qkv, Tensor ou
   expect_rows(qkv, shape.rows(), shape.qkv_width(), qkv.dtype);
   expect_rows(out, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
   expect_rows(lse, shape.rows(), shape.heads, DType::f32);
-  call.qkv = qkv.data;
-  call.out = out.data;
-  call.lse = static_cast<float*>(lse.data);
+  call.qkv = data_of<void>(qkv);
+  call.out = data_of<void>(out);
+  call.lse = data_of<float>(lse);
   call.workspace = workspace(attention_workspace(shape, qkv.dtype));
   kernels_.attention.attention[storage_of(qkv.dtype)](call);
 }
@@ -71,11 +72,11 @@ void CpuOps::attention_grad(const AttentionShape& shape, const Tensor& qkv, cons
   expect_rows(out, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
   expect_rows(dout, shape.rows(), shape.heads * shape.head_dim, qkv.dtype);
   expect_rows(lse, shape.rows(), shape.heads, DType::f32);
-  call.qkv = qkv.data;
-  call.out = out.data;
-  call.dout = dout.data;
-  call.lse = static_cast<float*>(lse.data);
-  call.dqkv = dqkv.data;
+  call.qkv = data_of<void>(qkv);
+  call.out = data_of<void>(out);
+  call.dout = data_of<void>(dout);
+  call.lse = data_of<float>(lse);
+  call.dqkv = data_of<void>(dqkv);
   call.workspace = workspace(attention_workspace(shape, qkv.dtype));
   kernels_.attention.attention_grad[storage_of(qkv.dtype)](call);
 }
@@ -103,10 +104,10 @@ void CpuOps::attention_cached(const AttentionShape& shape, const Tensor& qkv,
     const auto sequence = static_cast<int64_t>(calls.size());
     CachedAttentionCall& call = calls.emplace_back(cached_call_of(shape, positions, threads_));
     call.past = cache.past;
-    call.qkv = qkv.rows(sequence * shape.tokens, shape.tokens).data;
-    call.k_cache = cache.keys.data;
-    call.v_cache = cache.values.data;
-    call.out = out.rows(sequence * shape.tokens, shape.tokens).data;
+    call.qkv = data_of<void>(qkv.rows(sequence * shape.tokens, shape.tokens));
+    call.k_cache = data_of<void>(cache.keys);
+    call.v_cache = data_of<void>(cache.values);
+    call.out = data_of<void>(out.rows(sequence * shape.tokens, shape.tokens));
     if (shape.tokens == 1) call.team = team();
     needed = std::max(needed, kernels_.attention.cached_workspace(call));
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "ops/cpu/checks.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/matmul.h"
 #include "ops/cpu/team.h"
@@ -81,7 +82,8 @@ bool CpuOps::native(DType dtype) const {
 }
 
 void CpuOps::set_workspace(Tensor bytes) {
-  expect(reinterpret_cast<uintptr_t>(bytes.data) % 64 == 0, "a workspace aligned to 64 bytes");
+  expect(reinterpret_cast<uintptr_t>(data_of<void>(bytes)) % 64 == 0,
+         "a workspace aligned to 64 bytes");
   workspace_ = bytes;
 }
 
@@ -90,7 +92,7 @@ void* CpuOps::workspace(size_t bytes) const {
   if (bytes > available)
     fail(ErrorKind::internal, "an operation needs {} bytes of workspace and has {}", bytes,
          available);
-  return workspace_.data;
+  return data_of<void>(workspace_);
 }
 
 // The register itself remembers, per thread, whether the team was set up: no flag to keep in step.
@@ -108,11 +110,11 @@ TeamCall CpuOps::team() {
 }
 
 void CpuOps::upload(const void* host, Tensor to) {
-  std::memcpy(to.data, host, static_cast<size_t>(to.bytes()));
+  std::memcpy(data_of<void>(to), host, static_cast<size_t>(to.bytes()));
 }
 
 void CpuOps::download(const Tensor& from, void* host) {
-  std::memcpy(host, from.data, static_cast<size_t>(from.bytes()));
+  std::memcpy(host, data_of<void>(from), static_cast<size_t>(from.bytes()));
 }
 
 std::unique_ptr<Ops> make_cpu_ops(int threads, const std::string& instruction_set) {

@@ -25,6 +25,7 @@ inline bool empty_or_holds(const Tensor& x, DType dtype, int64_t count) {
 
 template <class T>
 T* data_of(const Tensor& x) {
+  expect(x.device == DeviceKind::cpu, "an operation's tensors lie in memory of the processor");
   return static_cast<T*>(x.data);
 }
 

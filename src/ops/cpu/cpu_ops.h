@@ -26,9 +26,12 @@ class CpuOps : public Ops {
   bool native(DType dtype) const override;
   void set_workspace(Tensor bytes) override;
   void synchronize() override {}
+  Device& device() override { return host_device(); }
+  Queue& queue() override { return host_queue(); }
 
   void upload(const void* host, Tensor to) override;
   void download(const Tensor& from, void* host) override;
+  void read_later(const Tensor& from, void* host) override { download(from, host); }
   void cast(const Tensor& from, Tensor to) override;
   void fill(Tensor x, float value) override;
   void fill_normal(Tensor x, RandomKey key, uint64_t first_index, float std) override;
@@ -85,6 +88,7 @@ class CpuOps : public Ops {
   void sum(const Tensor& x, Tensor total, bool accumulate) override;
   void sum_squares(const Tensor& x, Tensor exact) override;
   size_t sum_workspace(int64_t elements) const override;
+  void decide(const StepRules& rules, const Tensor& exact, Tensor state) override;
   void adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, Tensor momentum,
              Tensor variance, Tensor compute) override;
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/cpu/checks.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/linear_converted.h"
 
@@ -30,16 +31,18 @@ void CpuOps::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor
   void* scratch = layer_workspace(sizes.rows, sizes.inputs, sizes.outputs, w.dtype);
   if (!native(w.dtype))
     return converted_linear({kernels_.casts, *matmul_, scratch, threads_}, x, w, bias, y);
-  matmul_->run(forward_product(sizes, w.dtype, !bias.empty()),
-               {x.data, w.data, bias.data, y.data, scratch});
+  matmul_->run(
+      forward_product(sizes, w.dtype, !bias.empty()),
+      {data_of<void>(x), data_of<void>(w), data_of<void>(bias), data_of<void>(y), scratch});
 }
 
 void CpuOps::linear_few(const Tensor& x, const Tensor& w, const Tensor& bias, Tensor y) {
   prepare();
   const LinearSizes sizes = sizes_of(x, y, w, w.dtype);
   expect_bias(bias, w);
-  kernels_.few_rows.linear[storage_of(w.dtype)](
-      {sizes.rows, sizes.inputs, sizes.outputs, x.data, w.data, bias.data, y.data, team()});
+  kernels_.few_rows.linear[storage_of(w.dtype)]({sizes.rows, sizes.inputs, sizes.outputs,
+                                                 data_of<void>(x), data_of<void>(w),
+                                                 data_of<void>(bias), data_of<void>(y), team()});
 }
 
 void CpuOps::linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) {
@@ -49,7 +52,7 @@ void CpuOps::linear_input_grad(const Tensor& dy, const Tensor& w, Tensor dx) {
   if (!native(w.dtype))
     return converted_input_grad({kernels_.casts, *matmul_, scratch, threads_}, dy, w, dx);
   matmul_->run(input_grad_product(sizes, w.dtype, false),
-               {dy.data, w.data, nullptr, dx.data, scratch});
+               {data_of<void>(dy), data_of<void>(w), nullptr, data_of<void>(dx), scratch});
 }
 
 void CpuOps::linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bool accumulate) {
@@ -61,7 +64,7 @@ void CpuOps::linear_weight_grad(const Tensor& dy, const Tensor& x, Tensor dw, bo
     return converted_weight_grad({kernels_.casts, *matmul_, scratch, threads_}, dy, x, dw,
                                  accumulate);
   matmul_->run(weight_grad_product(sizes, x.dtype, accumulate),
-               {dy.data, x.data, nullptr, dw.data, scratch});
+               {data_of<void>(dy), data_of<void>(x), nullptr, data_of<void>(dw), scratch});
 }
 
 size_t CpuOps::linear_workspace(int64_t rows, int64_t inputs, int64_t outputs, DType dtype) const {

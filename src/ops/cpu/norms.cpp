@@ -22,9 +22,9 @@ HeadNormCall head_norm_call(const AttentionShape& shape, const Tensor& qkv, cons
           .kv_heads = shape.kv_heads,
           .head_dim = shape.head_dim,
           .epsilon = 0,
-          .qkv = qkv.data,
-          .q_weight = q_weight.data,
-          .k_weight = k_weight.data,
+          .qkv = data_of<void>(qkv),
+          .q_weight = data_of<void>(q_weight),
+          .k_weight = data_of<void>(k_weight),
           .out = nullptr,
           .rstd = data_of<float>(rstd),
           .dq_weight = nullptr,
@@ -53,12 +53,12 @@ void CpuOps::norm(const NormInputs& in, Tensor sum, Tensor y, Tensor stats) {
                                           .epsilon = in.epsilon,
                                           .rows = rows,
                                           .width = width,
-                                          .x = in.x.data,
-                                          .residual = in.residual.data,
-                                          .weight = in.weight.data,
-                                          .bias = in.bias.data,
-                                          .sum = sum.data,
-                                          .y = y.data,
+                                          .x = data_of<void>(in.x),
+                                          .residual = data_of<void>(in.residual),
+                                          .weight = data_of<void>(in.weight),
+                                          .bias = data_of<void>(in.bias),
+                                          .sum = data_of<void>(sum),
+                                          .y = data_of<void>(y),
                                           .stats = data_of<float>(stats),
                                           .threads = threads_});
 }
@@ -76,12 +76,12 @@ void CpuOps::norm_again(NormKind kind, const Tensor& x, const Tensor& stats, con
                                                   .epsilon = 0,
                                                   .rows = rows,
                                                   .width = width,
-                                                  .x = x.data,
+                                                  .x = data_of<void>(x),
                                                   .residual = nullptr,
-                                                  .weight = weight.data,
-                                                  .bias = bias.data,
+                                                  .weight = data_of<void>(weight),
+                                                  .bias = data_of<void>(bias),
                                                   .sum = nullptr,
-                                                  .y = y.data,
+                                                  .y = data_of<void>(y),
                                                   .stats = data_of<float>(stats),
                                                   .threads = threads_});
 }
@@ -103,12 +103,12 @@ void CpuOps::norm_grad(const NormGrad& in, Tensor dx, Tensor dweight, Tensor dbi
                                                .accumulate = in.accumulate,
                                                .rows = rows,
                                                .width = width,
-                                               .x = in.x.data,
-                                               .weight = in.weight.data,
-                                               .dy = in.dy.data,
-                                               .residual = in.residual.data,
+                                               .x = data_of<void>(in.x),
+                                               .weight = data_of<void>(in.weight),
+                                               .dy = data_of<void>(in.dy),
+                                               .residual = data_of<void>(in.residual),
                                                .stats = data_of<float>(in.stats),
-                                               .dx = dx.data,
+                                               .dx = data_of<void>(dx),
                                                .dweight = data_of<float>(dweight),
                                                .dbias = data_of<float>(dbias),
                                                .workspace = workspace(norm_workspace(rows, width)),
@@ -125,7 +125,7 @@ void CpuOps::head_norm(const AttentionShape& shape, float epsilon, const Tensor&
   HeadNormCall call = head_norm_call(shape, qkv, q_weight, k_weight, rstd);
   expect(holds(out, qkv.dtype, qkv.elements()), "a head norm's output like qkv");
   call.epsilon = epsilon;
-  call.out = out.data;
+  call.out = data_of<void>(out);
   call.threads = threads_;
   kernels_.head_norms.head_norm[storage_of(qkv.dtype)](call);
 }
@@ -139,7 +139,7 @@ void CpuOps::head_norm_grad(const AttentionShape& shape, const Tensor& qkv, cons
   expect(
       holds(dq_weight, DType::f32, shape.head_dim) && holds(dk_weight, DType::f32, shape.head_dim),
       "gradients of the head norm weights f32 [head_dim]");
-  call.out = dqkv.data;
+  call.out = data_of<void>(dqkv);
   call.dq_weight = data_of<float>(dq_weight);
   call.dk_weight = data_of<float>(dk_weight);
   call.accumulate = accumulate;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -36,14 +37,14 @@ void check_indices(const Tensor& ids, int64_t rows, int64_t end, int32_t lowest)
 void CpuOps::cast(const Tensor& from, Tensor to) {
   prepare();
   expect(from.elements() == to.elements(), "a cast between tensors of equal size");
-  kernels_.casts.cast[storage_of(from.dtype)][storage_of(to.dtype)](from.data, to.data,
-                                                                    from.elements(), threads_);
+  kernels_.casts.cast[storage_of(from.dtype)][storage_of(to.dtype)](
+      data_of<void>(from), data_of<void>(to), from.elements(), threads_);
 }
 
 void CpuOps::fill(Tensor x, float value) {
   prepare();
-  kernels_.elements.fill(x.data, pattern_of(value, x.dtype), static_cast<int>(dtype_bytes(x.dtype)),
-                         x.elements(), threads_);
+  kernels_.elements.fill(data_of<void>(x), pattern_of(value, x.dtype),
+                         static_cast<int>(dtype_bytes(x.dtype)), x.elements(), threads_);
 }
 
 void CpuOps::fill_normal(Tensor x, RandomKey key, uint64_t first_index, float std) {
@@ -63,7 +64,7 @@ void CpuOps::bias_grad(const Tensor& dy, Tensor db, bool accumulate) {
   const int64_t rows = rows_of(dy), width = width_of(dy);
   expect(holds(db, DType::f32, width), "a bias gradient f32 [width]");
   kernels_.elements.bias_grad[storage_of(dy.dtype)](
-      {.dy = dy.data,
+      {.dy = data_of<void>(dy),
        .rows = rows,
        .width = width,
        .db = data_of<float>(db),
@@ -78,7 +79,7 @@ void CpuOps::activation(ActivationKind kind, const Tensor& pre, Tensor y) {
   const int64_t rows = rows_of(y), width = width_of(y);
   expect(holds(pre, y.dtype, rows * width * (gated ? 2 : 1)),
          "pre-activations [rows, width], of swiglu [rows, 2 width]");
-  const ActivationCall call{rows, width, pre.data, y.data, nullptr, threads_};
+  const ActivationCall call{rows, width, data_of<void>(pre), data_of<void>(y), nullptr, threads_};
   const int storage = storage_of(y.dtype);
   switch (kind) {
     case ActivationKind::gelu_exact:
@@ -97,7 +98,8 @@ void CpuOps::activation_grad(ActivationKind kind, const Tensor& pre, Tensor dy_t
   const int64_t count = rows * width * (gated ? 2 : 1);
   expect(holds(pre, dy_to_y.dtype, count) && holds(dpre, dy_to_y.dtype, count),
          "pre-activations and their gradient [rows, width], of swiglu [rows, 2 width]");
-  const ActivationCall call{rows, width, pre.data, dy_to_y.data, dpre.data, threads_};
+  const ActivationCall call{
+      rows, width, data_of<void>(pre), data_of<void>(dy_to_y), data_of<void>(dpre), threads_};
   const int storage = storage_of(dy_to_y.dtype);
   switch (kind) {
     case ActivationKind::gelu_exact:
@@ -113,7 +115,8 @@ void CpuOps::add(const Tensor& a, const Tensor& b, Tensor y) {
   prepare();
   expect(holds(a, y.dtype, y.elements()) && holds(b, y.dtype, y.elements()),
          "a sum of tensors of one type and size");
-  kernels_.elements.add[storage_of(y.dtype)](a.data, b.data, y.data, y.elements(), threads_);
+  kernels_.elements.add[storage_of(y.dtype)](data_of<void>(a), data_of<void>(b), data_of<void>(y),
+                                             y.elements(), threads_);
 }
 
 void CpuOps::dropout(Tensor x, const Dropout& dropout) {
@@ -121,7 +124,7 @@ void CpuOps::dropout(Tensor x, const Dropout& dropout) {
   expect(0 <= dropout.probability && dropout.probability < 1, "a dropout probability in [0, 1)");
   expect(dropout.first_index % 4 == 0, "a first index that is a multiple of 4");
   if (dropout.probability == 0) return;
-  kernels_.elements.dropout[storage_of(x.dtype)]({.x = x.data,
+  kernels_.elements.dropout[storage_of(x.dtype)]({.x = data_of<void>(x),
                                                   .count = x.elements(),
                                                   .probability = dropout.probability,
                                                   .key_low = dropout.key.low,
@@ -146,7 +149,7 @@ void CpuOps::rope(const RopeShape& shape, const Tensor& table, Tensor qkv, bool 
                                               .rotated_heads = shape.rotated_heads,
                                               .head_dim = dim,
                                               .table = data_of<float>(table),
-                                              .qkv = qkv.data,
+                                              .qkv = data_of<void>(qkv),
                                               .inverse = inverse,
                                               .threads = threads_});
 }
@@ -169,9 +172,9 @@ void CpuOps::embed(const Embedding& e, const Tensor& token_table, const Tensor& 
                                               .first_position = e.first_position,
                                               .first_token = e.first_token,
                                               .table_rows = rows_of(token_table),
-                                              .token_table = token_table.data,
-                                              .position_table = position_table.data,
-                                              .y = y.data,
+                                              .token_table = data_of<void>(token_table),
+                                              .position_table = data_of<void>(position_table),
+                                              .y = data_of<void>(y),
                                               .threads = threads_});
 }
 
@@ -194,7 +197,7 @@ void CpuOps::embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_tabl
        .tokens = e.tokens,
        .first_position = e.first_position,
        .first_token = e.first_token,
-       .dy = dy.data,
+       .dy = data_of<void>(dy),
        .dtoken_table = data_of<float>(dtoken_table),
        .dposition_table = data_of<float>(dposition_table),
        .vocabulary = rows_of(dtoken_table),
@@ -202,6 +205,27 @@ void CpuOps::embed_grad(const Embedding& e, const Tensor& dy, Tensor dtoken_tabl
        .accumulate_tokens = accumulate_tokens,
        .accumulate_positions = accumulate_positions,
        .threads = threads_});
+}
+
+namespace {
+
+StepState* state_of(const Tensor& state) {
+  expect(holds(state, DType::u8, sizeof(StepState)), "the state of a step");
+  return data_of<StepState>(state);
+}
+
+float gradient_scale_of(const CrossEntropy& ce) {
+  if (ce.state.empty()) return ce.gradient_scale;
+  return ce.gradient_scale * static_cast<float>(state_of(ce.state)->loss_scale.scale);
+}
+
+}  // namespace
+
+void CpuOps::decide(const StepRules& rules, const Tensor& exact, Tensor state) {
+  expect(holds(exact, DType::i64, ExactSum::size), "an exact sum");
+  ExactSum squares;
+  std::copy_n(data_of<int64_t>(exact), ExactSum::size, squares.parts().data());
+  rankine::decide(rules, squares, *state_of(state));
 }
 
 void CpuOps::cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& targets,
@@ -212,13 +236,13 @@ void CpuOps::cross_entropy(const CrossEntropy& ce, Tensor logits, const Tensor& 
   check_indices(targets, rows, ce.vocabulary, std::numeric_limits<int32_t>::min());
   expect(holds(losses, DType::f32, rows), "losses f32 [rows]");
   kernels_.cross_entropies.cross_entropy[storage_of(logits.dtype)](
-      {.logits = logits.data,
+      {.logits = data_of<void>(logits),
        .targets = data_of<int32_t>(targets),
        .losses = data_of<float>(losses),
        .rows = rows,
        .vocabulary = ce.vocabulary,
        .padded_vocabulary = padded,
-       .gradient_scale = ce.gradient_scale,
+       .gradient_scale = gradient_scale_of(ce),
        .gradient = ce.gradient,
        .threads = threads_});
 }
@@ -233,7 +257,7 @@ CrossEntropyPartCall call_of(const VocabularyPart& part, const Tensor& logits,
   expect(rows > 0 && statistics.dtype == DType::f64 && statistics.elements() > 0 &&
              statistics.elements() % (3 * rows) == 0,
          "statistics f64 [parts, rows, 3]");
-  return {.logits = logits.data,
+  return {.logits = data_of<void>(logits),
           .targets = data_of<int32_t>(targets),
           .statistics = data_of<double>(statistics),
           .rows = rows,
@@ -266,7 +290,7 @@ void CpuOps::cross_entropy_joined(const CrossEntropy& ce, const VocabularyPart& 
   check_indices(targets, call.rows, ce.vocabulary, std::numeric_limits<int32_t>::min());
   expect(holds(losses, DType::f32, call.rows), "losses f32 [rows]");
   call.losses = data_of<float>(losses);
-  call.gradient_scale = ce.gradient_scale;
+  call.gradient_scale = gradient_scale_of(ce);
   call.gradient = ce.gradient;
   kernels_.cross_entropies.joined[storage_of(logits.dtype)](call);
 }
@@ -286,7 +310,7 @@ void CpuOps::choose_tokens(const TokenChoice& choice, const Tensor& logits,
       {.rows = rows,
        .vocabulary = vocabulary,
        .row_stride = width_of(logits),
-       .logits = logits.data,
+       .logits = data_of<void>(logits),
        .forbidden = choice.forbidden.data(),
        .forbidden_count = static_cast<int64_t>(choice.forbidden.size()),
        .temperature = choice.temperature,
@@ -334,22 +358,25 @@ void CpuOps::adamw(const AdamWStep& step, Tensor weights, const Tensor& grads, T
          "weights, gradients and moments f32 of one size");
   expect(compute.empty() || (compute.elements() == count && compute.dtype != DType::f32),
          "a rounded copy of the weights in bf16 or f16");
+  const StepState* const state = step.state.empty() ? nullptr : state_of(step.state);
+  if (state != nullptr && state->skipped != 0) return;
   const int storage = compute.empty() ? storage_f32 : storage_of(compute.dtype);
-  kernels_.optimizers.adamw[storage]({.lr = step.lr,
-                                      .beta1 = step.beta1,
-                                      .beta2 = step.beta2,
-                                      .epsilon = step.epsilon,
-                                      .weight_decay = step.weight_decay,
-                                      .bias_correction1 = step.bias_correction1,
-                                      .bias_correction2 = step.bias_correction2,
-                                      .gradient_scale = step.gradient_scale,
-                                      .count = count,
-                                      .weights = data_of<float>(weights),
-                                      .grads = data_of<float>(grads),
-                                      .momentum = data_of<float>(momentum),
-                                      .variance = data_of<float>(variance),
-                                      .compute = compute.data,
-                                      .threads = threads_});
+  kernels_.optimizers.adamw[storage](
+      {.lr = step.lr,
+       .beta1 = step.beta1,
+       .beta2 = step.beta2,
+       .epsilon = step.epsilon,
+       .weight_decay = step.weight_decay,
+       .bias_correction1 = state ? state->bias_correction1 : step.bias_correction1,
+       .bias_correction2 = state ? state->bias_correction2 : step.bias_correction2,
+       .gradient_scale = state ? state->gradient_scale : step.gradient_scale,
+       .count = count,
+       .weights = data_of<float>(weights),
+       .grads = data_of<float>(grads),
+       .momentum = data_of<float>(momentum),
+       .variance = data_of<float>(variance),
+       .compute = data_of<void>(compute),
+       .threads = threads_});
 }
 
 }  // namespace rankine

@@ -25,7 +25,7 @@ const int64_t hidden_bytes = shape.rows() * deep_model().hidden * 4;
 struct PlannedRank {
   PlannedRank(const Layout& layout, int micros, int rank)
       : mesh(Mesh::planned(layout.mesh(), rank)),
-        ops(make_cpu_ops(1)),
+        ops(make_test_ops(1)),
         step(step_of(layout, micros, mesh)),
         engine(*ops, deep_model(), {.shape = shape, .positions = shape.tokens}, step) {}
   Mesh mesh;

@@ -25,7 +25,7 @@ TEST_P(Formulas, ModelStatesOfARankAreThoseOfTheTable) {
         const MeshShape shape{{1, ranks, 1}};
         run_ranks_as_threads(ranks, {.mesh = shape}, [&](World& world) {
           const Mesh mesh(world, shape);
-          const auto ops = make_cpu_ops(1);
+          const auto ops = make_test_ops(1);
           const Engine engine(*ops, GetParam().config,
                               {.shape = {1, 8}, .compute = compute, .positions = 8},
                               {.zero = zero_stage(zero), .mesh = &mesh});

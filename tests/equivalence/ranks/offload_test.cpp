@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Offloading, ::testing::ValuesIn(tiny_models()),
 TEST(OffloadedMemory, TheDeviceHoldsParametersAndPassingGradients) {
   ModelConfig config = tiny_models()[2].config;
   config.layers = 24;
-  const auto ops = make_cpu_ops(1);
+  const auto ops = make_test_ops(1);
   const auto plan = [&](Offload offload) {
     StepSetup step;
     step.offload = {.optimizer = offload, .folder = "/nowhere"};

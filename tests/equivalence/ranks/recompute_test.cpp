@@ -60,7 +60,7 @@ TEST(RecomputingSplitLayers, ChangesNoBit) {
 TEST(RecomputingMemory, KeepsInputsAndOneLayer) {
   ModelConfig config = tiny_models()[2].config;
   config.layers = 12;
-  const auto ops = make_cpu_ops(1);
+  const auto ops = make_test_ops(1);
   const auto bytes = [&](Recompute mode, int64_t layers) {
     StepSetup step;
     step.recompute = mode;

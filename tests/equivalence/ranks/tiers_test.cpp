@@ -96,7 +96,7 @@ TEST(TiersOfSplitModels, ChangeNoBit) {
 }
 
 MemoryPlan plan_of(const ModelConfig& config, const OffloadSetup& offload, DType compute) {
-  const auto ops = make_cpu_ops(1);
+  const auto ops = make_test_ops(1);
   StepSetup step;
   step.offload = offload;
   return Engine(*ops, config, {.shape = {1, 8}, .compute = compute, .positions = 8}, step).plan();

@@ -16,7 +16,7 @@ TEST_P(GoldenEdge, Logits) {
   if (!open_case("edge")) return;
   const std::vector<int32_t> ids = golden["input_ids"];
   const auto tokens = static_cast<int64_t>(ids.size());
-  const auto ops = make_cpu_ops(2);
+  const auto ops = make_test_ops(2);
   Engine engine(*ops, config,
                 {.shape = {1, tokens},
                  .compute = DType::f32,
@@ -39,7 +39,7 @@ class GoldenTrained : public GoldenCase {};
 TEST_P(GoldenTrained, GreedyTextFromTheFirstToken) {
   if (!open_case("trained")) return;
   const std::vector<int32_t> expected = golden["greedy_ids_from_bos"];
-  const auto ops = make_cpu_ops(2);
+  const auto ops = make_test_ops(2);
   Engine engine(*ops, config, generation_setup(DType::f32, static_cast<int64_t>(expected.size())));
   engine.allocate();
   load(engine);
@@ -56,7 +56,7 @@ TEST_P(GoldenTrained, HeldOutLoss) {
   if (!open_case("trained")) return;
   const std::vector<int32_t> ids = golden["heldout_ids"];
   const MicroShape shape{1, static_cast<int64_t>(ids.size()) - 1};
-  const auto ops = make_cpu_ops(2);
+  const auto ops = make_test_ops(2);
   Engine engine(*ops, config,
                 {.shape = shape,
                  .compute = DType::f32,

@@ -47,7 +47,7 @@ TEST_P(GoldenModel, BothGenerationsOfConfigsAgree) {
 
 TEST_P(GoldenModel, Logits) {
   if (!open()) return;
-  const auto ops = make_cpu_ops(2);
+  const auto ops = make_test_ops(2);
   Engine engine(*ops, config,
                 {.shape = shape(),
                  .compute = DType::f32,
@@ -122,7 +122,7 @@ TEST_P(GoldenModel, GreedyContinuation) {
   const std::vector<int32_t> prompt = golden["greedy"]["prompt"];
   const std::vector<int32_t> expected = golden["greedy"]["new_tokens"];
   const auto positions = static_cast<int64_t>(prompt.size() + expected.size());
-  const auto ops = make_cpu_ops(2);
+  const auto ops = make_test_ops(2);
   Engine engine(*ops, config, generation_setup(DType::f32, positions));
   engine.allocate();
   load(engine);

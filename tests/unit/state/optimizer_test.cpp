@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "state/loss_scale.h"
+#include "ops/loss_scale.h"
 
 namespace rankine {
 namespace {

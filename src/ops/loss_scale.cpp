@@ -1,4 +1,4 @@
-#include "state/loss_scale.h"
+#include "ops/loss_scale.h"
 
 #include <algorithm>
 
