@@ -1,22 +1,17 @@
 #pragma once
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/options.h"
 
 namespace rankine {
 
 // The subcommands. Each takes its arguments and returns the exit code; faults are thrown.
-using Arguments = std::vector<std::string>;
-
-int run_train(const Arguments& arguments);
-int run_plan(const Arguments& arguments);
-int run_generate(const Arguments& arguments);
-int run_eval(const Arguments& arguments);
-int run_convert(const Arguments& arguments);
-int run_inspect(const Arguments& arguments);
-int run_bench(const Arguments& arguments);
-int run_tokenize(const Arguments& arguments);
-int run_tokenizer(const Arguments& arguments);
+int run_train(const CommandArguments& arguments);
+int run_plan(const CommandArguments& arguments);
+int run_generate(const CommandArguments& arguments);
+int run_eval(const CommandArguments& arguments);
+int run_convert(const CommandArguments& arguments);
+int run_inspect(const CommandArguments& arguments);
+int run_bench(const CommandArguments& arguments);
+int run_tokenize(const CommandArguments& arguments);
+int run_tokenizer(const CommandArguments& arguments);
 
 }  // namespace rankine

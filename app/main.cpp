@@ -13,17 +13,17 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "comm/launch.h"
 #include "command.h"
-#include "failure.h"
-#include "runtime/stop_signal.h"
+#include "launch/launch.h"
+#include "library/failure.h"
+#include "machine/stop_signal.h"
 
 namespace rankine {
 namespace {
 
 struct Command {
   std::string_view name, summary;
-  int (*run)(const Arguments&);
+  int (*run)(const CommandArguments&);
 };
 
 constexpr std::array commands{
@@ -48,7 +48,7 @@ void print_usage(std::FILE* out) {
              "version.\n");
 }
 
-int run(const Arguments& arguments) {
+int run(const CommandArguments& arguments) {
   if (arguments.empty()) {
     print_usage(stderr);
     return static_cast<int>(ErrorKind::usage);

@@ -20,6 +20,9 @@
 // must outlive the table. Names are spelled with '-'; '_' is accepted wherever a name is read.
 namespace rankine {
 
+// What stands behind a command's name.
+using CommandArguments = std::vector<std::string>;
+
 struct IntegerRange {
   int64_t least = std::numeric_limits<int64_t>::min();
   int64_t most = std::numeric_limits<int64_t>::max();

@@ -1,6 +1,6 @@
 #pragma once
-#include "comm/launch.h"
 #include "comm/world.h"
+#include "launch/launch.h"
 
 namespace rankine {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tensor/tier_memory.h"
+#include "io/tier_memory.h"
 
 namespace rankine {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "model/model.h"
+#include "plan/step_plan.h"
 #include "runtime/activation_tier.h"
-#include "runtime/step_plan.h"
 #include "runtime/trouble.h"
 #include "state/param_store.h"
 #include "tensor/arena.h"

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "checkpoint/run_checkpoints.h"
+#include "machine/process.h"
 #include "runtime/finite.h"
-#include "runtime/process.h"
 
 namespace rankine {
 namespace {

@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "data/loader.h"
+#include "machine/stop_signal.h"
+#include "options/run_options.h"
 #include "runtime/engine.h"
 #include "runtime/metrics.h"
-#include "runtime/options.h"
 #include "runtime/run_state.h"
-#include "runtime/stop_signal.h"
 
 namespace rankine {
 

@@ -157,4 +157,15 @@ Schedule make_schedule(ScheduleKind kind, const PipelineShape& shape,
   return out;
 }
 
+Schedule one_stage(Program program) {
+  return {{std::move(program)}, {0}};
+}
+
+int micros_of(const Schedule& schedule) {
+  int micros = 0;
+  for (const Program& program : schedule.ranks)
+    for (const Action& action : program) micros = std::max(micros, action.micro + 1);
+  return micros;
+}
+
 }  // namespace rankine

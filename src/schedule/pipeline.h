@@ -40,6 +40,9 @@ struct Schedule {
   std::vector<int> rank_of_stage;  // stages are numbered along the model
   bool operator==(const Schedule&) const = default;
 };
+// A schedule of one rank and one stage.
+Schedule one_stage(Program program);
+int micros_of(const Schedule& schedule);
 
 // For any number of ranks and micro-batches. Stage s is on rank s % ranks, but in zb_v rank r holds
 // stages r and 2 ranks - 1 - r. In flight on a rank, at most: gpipe all micro-batches; 1f1b

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "io/tier_file.h"
 #include "ops/ops.h"
 #include "state/offload.h"
 #include "state/param_layout.h"
 #include "tensor/arena.h"
-#include "tensor/tier_file.h"
 
 namespace rankine {
 

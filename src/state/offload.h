@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "io/tier_file.h"
 #include "state/param_layout.h"
 #include "tensor/dtype.h"
 #include "tensor/memory_plan.h"
-#include "tensor/tier_file.h"
 
 namespace rankine {
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "io/tier_memory.h"
 #include "ops/ops.h"
 #include "state/gradient_sums.h"
 #include "state/param_layout.h"
@@ -11,7 +12,6 @@
 #include "state/tied_sum.h"
 #include "state/zero_plan.h"
 #include "tensor/arena.h"
-#include "tensor/tier_memory.h"
 
 namespace rankine {
 

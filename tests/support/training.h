@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "runtime/generator.h"
+#include "inference/generator.h"
 #include "runtime/trainer.h"
 #include "support/backend.h"
 

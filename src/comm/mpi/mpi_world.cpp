@@ -11,9 +11,9 @@
 #include "comm/deadline.h"
 #include "comm/group.h"
 #include "comm/host_rings.h"
-#include "comm/launch.h"
-#include "comm/launcher_processes.h"
 #include "comm/mpi/mpi_link.h"
+#include "launch/launch.h"
+#include "launch/launcher_processes.h"
 
 namespace rankine {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/evaluator.h"
+#include "inference/evaluator.h"
 #include "runtime/finite.h"
 #include "runtime/metrics.h"
 #include "runtime/run_state.h"

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "options/run_options.h"
 #include "runtime/metrics.h"
-#include "runtime/options.h"
 #include "runtime/run_state.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"

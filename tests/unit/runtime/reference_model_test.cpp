@@ -6,7 +6,7 @@
 
 #include "checkpoint/hf_config.h"
 #include "checkpoint/hf_model.h"
-#include "runtime/evaluator.h"
+#include "inference/evaluator.h"
 #include "support/temporary_folder.h"
 #include "support/training.h"
 

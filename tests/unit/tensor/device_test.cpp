@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "io/tier_memory.h"
 #include "tensor/arena.h"
 #include "tensor/queued/queued_device.h"
 #include "tensor/queued/work_queue.h"
-#include "tensor/tier_memory.h"
 
 namespace rankine {
 namespace {

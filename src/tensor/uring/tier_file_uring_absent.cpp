@@ -1,9 +1,0 @@
-#include "tensor/tier_file_engine.h"
-
-namespace rankine {
-
-std::unique_ptr<TierEngine> make_uring_engine(int, bool) {
-  return nullptr;
-}
-
-}  // namespace rankine
